@@ -1,0 +1,1 @@
+"""radixcheck: a correctness and fuzzing harness for radix-tree prefix caches."""

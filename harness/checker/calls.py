@@ -1,0 +1,95 @@
+"""How the target is called, and how its answers are read: what a signature accepts is looked up
+once, not per call."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable
+from operator import index
+from typing import Any, TypeAlias
+
+from radixcheck.buffers import BadAnswer
+from radixcheck.operations import Failure
+from radixcheck.protocol import Match, Target
+
+Method: TypeAlias = Callable[..., Any] | None
+
+
+class Calls:
+    """The methods of one target, each taking all that the harness could say, and passing on what
+    the target accepts.
+
+    ``match`` takes (tokens, namespace), ``insert`` (tokens, slots, namespace, priority,
+    owned_from). A method that the target lacks is None.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.match: Callable[..., Any] = _fitted(target.match_prefix, ("tokens", "namespace"))
+        self.insert: Callable[..., Any] = _fitted(
+            target.insert, ("tokens", "slots", "namespace", "priority", "owned_from")
+        )
+        self.evict: Method = getattr(target, "evict", None)
+        self.inc_ref: Method = getattr(target, "inc_ref", None)
+        self.dec_ref: Method = getattr(target, "dec_ref", None)
+        can = target.capabilities
+        self.reset: Method = getattr(target, "reset", None) if can.reset == "present" else None
+        self.dump: Method = getattr(target, "dump", None) if can.dump == "present" else None
+
+
+def _fitted(method: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
+    """Let `method` be called with all of `names` by position, although it may accept only the first
+    few, or others."""
+    accepted = inspect.signature(method).parameters
+    if any(each.kind is each.VAR_POSITIONAL for each in accepted.values()):
+        return method
+    if tuple(accepted)[: len(names)] == names:
+        return method
+    takes = [place for place, name in enumerate(names) if place >= 2 and name in accepted]
+    required = 1 if names[1] == "namespace" and "namespace" not in accepted else 2
+
+    def call(*arguments: Any) -> Any:
+        named = {names[place]: arguments[place] for place in takes}
+        return method(*arguments[:required], **named)
+
+    return call
+
+
+def failure(error: BaseException) -> Failure:
+    """Describe an exception that a target raised, with the innermost line of its traceback."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f"{frames[-1].name}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
+    return Failure(type(error).__name__, str(error), where)
+
+
+def read_match(answer: Any) -> tuple[int, Any, Any]:
+    """Read the answer to a match: its length, its slots as the target answered them, and its
+    handle.
+
+    Raises:
+        BadAnswer: it is no `Match`.
+    """
+    if type(answer) is Match and type(answer[0]) is int:
+        return answer
+    try:
+        length, slots, handle = answer
+    except (TypeError, ValueError):
+        raise BadAnswer(
+            "match_prefix answered no Match", answer, "expected Match(length, slots, handle)"
+        ) from None
+    return read_length(length, "match_prefix"), slots, handle
+
+
+def read_length(answer: Any, method: str) -> int:
+    """Read a number of tokens.
+
+    Raises:
+        BadAnswer: it is no whole number.
+    """
+    if type(answer) is int:
+        return answer
+    try:
+        return index(answer)
+    except TypeError:
+        trouble = f"{method} answered a {type(answer).__name__}"
+        raise BadAnswer(trouble, answer, "expected a whole number of tokens") from None

@@ -1,0 +1,228 @@
+"""Apply an operation to target and model, compare, move the model on. Each takes the same steps:
+
+expected = what the model has stored
+actual   = what the target answers
+compare    the whole answers at once; only if they differ, a slow path looks for the rule
+advance    the model by what was seen: where a target may choose, its choice is followed
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from radixcheck.buffers import BadAnswer
+from radixcheck.checker import structure
+from radixcheck.checker.evict import evict
+from radixcheck.checker.keys import insert, match_prefix
+from radixcheck.checker.locks import dec_ref, inc_ref
+from radixcheck.checker.picture import picture
+from radixcheck.checker.sizes import Drift
+from radixcheck.checker.trial import Trial
+from radixcheck.clock import Clock
+from radixcheck.finding import Snapshot, Step
+from radixcheck.operations import (
+    AnyOperation,
+    Audit,
+    DecRef,
+    Done,
+    Evict,
+    Failure,
+    IncRef,
+    Insert,
+    MatchPrefix,
+    Operation,
+    Outcome,
+    Reset,
+    Tick,
+)
+from radixcheck.protocol import Target
+from radixcheck.rules import Violation, worst_first
+
+SELDOM = 64
+"""One operation in this many asks what makes a target walk its tree; fewer yet in a large tree."""
+
+FIRST_LOOKS = 8
+"""So many operations at the beginning ask it each time: short traces are there to explain bugs."""
+
+MISCOUNTS = frozenset(("handle-mismatch", "under-evicted", "size-drift", "delta-mismatch"))
+"""What follows when a target has unlocked what was not locked: then that is the finding's name."""
+
+
+def reset(trial: Trial, operation: Reset) -> Outcome | None:
+    """Forget everything: every handle dies, and every slot comes back."""
+    if trial.calls.reset is None:
+        return trial.skip("the target has no reset")
+    trial.witness.reset()
+    trial.mutations += 1
+    try:
+        trial.calls.reset()
+    except Exception as error:
+        return trial.failed(error)
+    for held in trial.handles.values():
+        held.model.alive = False
+    trial.pool.give_in_any_order(trial.model.owner)
+    trial.model.reset()
+    return None
+
+
+def tick(trial: Trial, operation: Tick) -> Outcome | None:
+    """Set the clock for the next operation, where the target takes its time from us."""
+    clock = trial.capabilities.clock
+    if clock == "own" or (operation.delta < 0 and clock == "injected"):
+        return trial.skip("the target's clock cannot be set")
+    trial.witness.tick(operation.delta)
+    trial.clock.tick(operation.delta)
+    return None
+
+
+APPLY: dict[type[Operation], Callable[[Trial, Any], Outcome | None]] = {
+    MatchPrefix: match_prefix,
+    Insert: insert,
+    Evict: evict,
+    IncRef: inc_ref,
+    DecRef: dec_ref,
+    Reset: reset,
+    Tick: tick,
+}
+"""What is done about each kind of operation; an audit is made of others."""
+
+
+class Checker:
+    """Applies operations and answers the `Violation` of the first one that breaks a rule.
+
+    Args:
+        target, clock, misuse, disabled, overwrites: as of `Trial`.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        clock: Clock,
+        *,
+        misuse: bool = False,
+        disabled: bool = False,
+        overwrites: bool = True,
+    ) -> None:
+        self.trial = Trial(target, clock, misuse=misuse, disabled=disabled, overwrites=overwrites)
+        self.steps: list[Step] = []
+        """What happened, call by call, once `record` was called."""
+        self.before: Snapshot | None = None
+        """What was stored before the last call, once `record` was called with `draws`."""
+        self._draws = False
+        self._operation: AnyOperation | None = None
+        self._auditing = False
+        self._next_look = 0
+
+    def record(self, *, draws: bool) -> None:
+        """From now on keep every step, and if `draws` a picture of what was stored before."""
+        self.trial.recording, self._draws = True, draws
+
+    def look_inside(self) -> None:
+        """After the next operation, ask the target even what makes it walk its tree."""
+        self._next_look = 0
+
+    def draw(self) -> Snapshot:
+        """Return what is stored now."""
+        handles = {name: held.model for name, held in self.trial.handles.items()}
+        return picture(self.trial.model, handles)
+
+    def apply(self, operation: AnyOperation) -> Violation | None:
+        """Apply one operation of a trace.
+
+        Raises:
+            BadAnswer: the target's answer cannot be read; its adapter is at fault.
+        """
+        self.trial.step += 1
+        self._operation = operation
+        if type(operation) is Audit:
+            return self._audit(operation)
+        return self._call(operation)
+
+    def _call(self, operation: AnyOperation) -> Violation | None:
+        trial = self.trial
+        if type(operation) is not Tick:
+            trial.now = trial.ages.next()
+        if self._draws:
+            self.before = self.draw()
+        trial.refused = False
+        outcome = APPLY[type(operation)](trial, operation)
+        if type(outcome) is not Failure:
+            self._look_inside(operation)
+        if trial.recording:
+            reading = trial.clock.reading
+            self.steps.append(Step(operation, outcome or Done(), reading, self._auditing))
+        return self._violation() if trial.broken else None
+
+    def _violation(self) -> Violation:
+        assert self._operation is not None
+        kind, step = self._operation.kind, self.trial.step
+        return worst_first(
+            [
+                Violation(self._renamed(rule), kind, step, expected, actual, detail)
+                for rule, expected, actual, detail in self.trial.broken
+            ]
+        )
+
+    def _renamed(self, rule: str) -> str:
+        """Name a rule by its cause, where something earlier explains it better."""
+        if self._auditing and rule == "missed-prefix":
+            return "lost-insert"
+        if self.trial.underflowed and rule in MISCOUNTS:
+            return "lock-underflow"
+        return rule
+
+    def _look_inside(self, operation: AnyOperation) -> None:
+        """Compare what the target says about itself."""
+        trial = self.trial
+        walking = trial.step >= self._next_look
+        try:
+            if not walking and trial.sizes.agree():
+                return
+            drifts = list(trial.sizes.drifts(walking=walking))
+            dump = list(trial.calls.dump()) if walking and trial.calls.dump is not None else []
+        except BadAnswer:
+            raise
+        except Exception as error:
+            trial.failed(error)
+            return
+        for drift in drifts:
+            rule, told = self._name_drift(operation, drift), f"{drift.name}() "
+            trial.breaks(rule, f"{told}{drift.expected}", f"{told}{drift.actual}")
+        trial.broken += structure.contradictions(dump, trial.capabilities)
+        if walking and trial.step >= FIRST_LOOKS:
+            self._next_look = trial.step + max(SELDOM, len(trial.model.owner))
+
+    def _name_drift(self, operation: AnyOperation, drift: Drift) -> str:
+        """Name the rule that a wrong size breaks; after a lock or a refusal it says more."""
+        if self.trial.refused:
+            return "refused-with-effect"
+        unprotected = drift.name == "evictable_size" and drift.actual > drift.expected.high
+        return "handle-mismatch" if isinstance(operation, IncRef) and unprotected else "size-drift"
+
+    def _audit(self, operation: Audit) -> Violation | None:
+        self._auditing = True
+        try:
+            for call in self._audit_calls(operation):
+                if (violation := self._call(call)) is not None:
+                    return violation
+        finally:
+            self._auditing = False
+        self.trial.witness.reached["audit"] += 1
+        return None
+
+    def _audit_calls(self, operation: Audit) -> Iterator[AnyOperation]:
+        """Match each stored leaf key once, unlock everything, evict everything."""
+        trial = self.trial
+        leaves = [(namespace, tokens) for namespace, tokens, _ in trial.model.leaves()]
+        random.Random(operation.order).shuffle(leaves)
+        self.look_inside()
+        for namespace, tokens in leaves:
+            yield MatchPrefix((*tokens, 0) if trial.leaves_last else tokens, namespace)
+        for name, held in trial.handles.items():
+            for _ in range(held.model.locks if held.model.alive else 0):
+                yield DecRef(name)
+        self.look_inside()
+        if trial.calls.evict is not None and not trial.disabled:
+            yield Evict(trial.model.evictable_tokens)

@@ -1,0 +1,105 @@
+"""Lock and unlock, also where no caller should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from radixcheck.checker.calls import read_length
+from radixcheck.checker.trial import Held, Trial
+from radixcheck.operations import Changed, DecRef, Done, IncRef, Outcome, Refusal
+
+
+def inc_ref(trial: Trial, operation: IncRef) -> Outcome | None:
+    """Lock a handle. What it protects is seen in the sizes, which are looked at right after."""
+    held = trial.handles.get(operation.handle)
+    if trial.calls.inc_ref is None or held is None:
+        return trial.skip("no such handle")
+    if trial.alive(operation.handle) is None:
+        return _lock_dead(trial, held)
+    maybe = trial.model.maybe_tokens
+    trial.witness.lock(held.model, trial.step - held.step)
+    try:
+        delta = trial.calls.inc_ref(held.inside)
+    except Exception as error:
+        return trial.failed(error)
+    covered = trial.model.lock(held.model, trial.now)
+    _check_delta(trial, delta, -covered, maybe)
+    return Changed(delta) if trial.recording else None
+
+
+def dec_ref(trial: Trial, operation: DecRef) -> Outcome | None:
+    """Give a lock back."""
+    held = trial.handles.get(operation.handle)
+    if trial.calls.dec_ref is None or held is None:
+        return trial.skip("no such handle")
+    if not held.model.alive or not held.model.locks:
+        return _unlock_unlocked(trial, held)
+    maybe = trial.model.maybe_tokens
+    try:
+        delta = trial.calls.dec_ref(held.inside)
+    except Exception as error:
+        return trial.failed(error)
+    uncovered = trial.model.unlock(held.model, trial.now)
+    _check_delta(trial, delta, uncovered, maybe)
+    return Changed(delta) if trial.recording else None
+
+
+def _check_delta(trial: Trial, delta: Any, expected: int, maybe_before: int) -> None:
+    """Compare the change of the evictable size that a lock reports, where it reports one.
+
+    What a lock may cover below its prefix, before or after, blurs the change by as much.
+    """
+    if delta == expected or delta is None or trial.capabilities.deltas == "absent":
+        return
+    delta = read_length(delta, "a lock")
+    allowed = trial.sizes.blurred(expected, maybe_before)
+    if not allowed.low <= delta <= allowed.high:
+        trial.breaks("delta-mismatch", f"a change by {allowed}", f"a change by {delta}")
+
+
+def _lock_dead(trial: Trial, held: Held) -> Outcome:
+    """Lock a handle whose prefix is gone: judged only where the target promises an answer."""
+    if not trial.promises_misuse or held.model.alive:
+        return trial.skip("the handle is dead")
+    accepted = _misuse(trial, trial.calls.inc_ref, held)
+    if accepted and trial.capabilities.misuse == "raises":
+        trial.breaks("handle-mismatch", "a refusal: the prefix is gone", "a lock on nothing")
+    return Done() if accepted else Refusal("")
+
+
+def _unlock_unlocked(trial: Trial, held: Held) -> Outcome:
+    """Give back a lock that nobody holds."""
+    if not _is_telling(trial, held):
+        return trial.skip("the handle holds no lock")
+    accepted = _misuse(trial, trial.calls.dec_ref, held)
+    trial.underflowed |= accepted
+    if accepted and trial.capabilities.misuse == "raises":
+        trial.breaks("lock-underflow", "a refusal: nothing is locked", "an unlock")
+    return Done() if accepted else Refusal("")
+
+
+def _is_telling(trial: Trial, held: Held) -> bool:
+    """Tell whether one unlock too many would say something.
+
+    A deeper lock would hide it from any counter. A dead handle may do anything, unless the target
+    promises an answer.
+    """
+    end = held.model.end
+    if end is None or not trial.misuses:
+        return False
+    return not end.cover if held.model.alive else trial.promises_misuse
+
+
+def _misuse(trial: Trial, call: Callable[..., Any] | None, held: Held) -> bool:
+    """Make a call that no caller should make, and tell whether it was accepted."""
+    assert call is not None
+    trial.witness.reached["misuse"] += 1
+    try:
+        call(held.inside)
+    except Exception as error:
+        if trial.capabilities.misuse == "ignored":
+            trial.failed(error)
+        trial.refused = True
+        return False
+    return True

@@ -1,0 +1,135 @@
+"""All that is known during one trace: the target, the model beside it, and what has happened."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections import Counter
+from typing import Any
+
+from radixcheck.buffers import OVERWRITTEN, overwrite, unchanged
+from radixcheck.checker.broken import Broken, listed
+from radixcheck.checker.calls import Calls, failure
+from radixcheck.checker.sizes import Sizes
+from radixcheck.checker.witness import Witness
+from radixcheck.clock import Ages, Clock
+from radixcheck.operations import Failure, Namespace, Outcome, Refusal, Skipped
+from radixcheck.protocol import Refused, Target
+from radixcheck.reference.model import Model
+from radixcheck.reference.positions import Handle, Position
+from radixcheck.slots import SlotPool
+
+BLANK = array("q", [OVERWRITTEN])
+"""One token of a buffer that its owner has used for something else."""
+
+MOST_NAMES = {"absent": 0, "one": 1, "structured": sys.maxsize}
+
+
+class Held:
+    """A handle on both sides: what the target calls it, and what the model knows it protects."""
+
+    __slots__ = ("inside", "model", "mutations", "step")
+
+    def __init__(self, inside: Any, model: Handle, step: int, mutations: int) -> None:
+        self.inside = inside
+        self.model = model
+        self.step = step
+        self.mutations = mutations
+
+
+class Trial:
+    """One fresh target on trial. The modules beside this one act on it, one per kind of operation.
+
+    Args:
+        target: an empty cache.
+        clock: the clock that the target was built with.
+        misuse: make calls that no caller should make, even where the target promises no answer.
+        disabled: the target was built with ``disable=True``.
+        overwrites: reuse the caller's buffers after a call, where the target only borrows them.
+    """
+
+    def __init__(
+        self, target: Target, clock: Clock, *, misuse: bool, disabled: bool, overwrites: bool
+    ) -> None:
+        self.capabilities = can = target.capabilities
+        self.calls = Calls(target)
+        self.model = Model(can)
+        self.sizes = Sizes(target, can, self.model)
+        self.witness = Witness(can, self.model)
+        self.pool = SlotPool(can.page_size)
+        self.clock = clock
+        self.ages = Ages(can, clock)
+
+        self.step = -1
+        self.now: float = 0
+        """The age of the current operation."""
+        self.mutations = 0
+        self.handles: dict[str, Held] = {}
+        self.returned: dict[int, Position] = {}
+        """The position for which a slot was last offered in vain: it went back to the caller."""
+        self.skipped: Counter[str] = Counter()
+        self.broken: list[Broken] = []
+        """What the current operation has broken so far."""
+        self.refused = False
+        """Whether the target said no to the current operation."""
+        self.underflowed = False
+        """Whether the target has ever accepted to unlock what was not locked."""
+        self.recording = False
+        """Whether outcomes are wanted, and not only verdicts."""
+
+        self.disabled = disabled
+        self.overwrites = overwrites and can.arguments == "borrowed"
+        self.promises_misuse = can.misuse != "unspecified"
+        self.misuses = misuse or self.promises_misuse
+        self.leaves_last = can.longest_match == "n-1"
+        self.aligns = can.unaligned_insert == "caller-aligns"
+        self.keeps_copies = can.duplicates == "both-kept"
+        self.ranked = can.priorities == "present"
+        self.slots_as = can.slots_as
+        self._fleeting = can.idle_handles == "until-next-mutation"
+        self._most_names = MOST_NAMES[can.namespaces]
+
+    def breaks(self, rule: str, expected: str, actual: str, detail: str = "") -> None:
+        """Write down that the current operation broke `rule`."""
+        self.broken.append(Broken(rule, expected, actual, detail))
+
+    def skip(self, reason: str) -> Outcome:
+        """Do not try the current operation."""
+        self.skipped[reason] += 1
+        return Skipped(reason)
+
+    def failed(self, error: Exception, *, may_refuse: bool = False) -> Outcome:
+        """Take an exception of the target for what it is: a refusal, or a broken rule."""
+        if may_refuse and (isinstance(error, Refused) or self.disabled):
+            self.refused = True
+            return Refusal(str(error))
+        what: Failure = failure(error)
+        self.breaks("unexpected-error", "an answer", f"{what.error}: {what.message}", what.where)
+        return what
+
+    def alive(self, name: str) -> Held | None:
+        """Return the handle called `name`, if it may still be used."""
+        held = self.handles.get(name)
+        if held is None or not held.model.alive:
+            return None
+        if self._fleeting and not held.model.locks and held.mutations != self.mutations:
+            return None
+        return held
+
+    def takes(self, namespace: Namespace) -> bool:
+        """Tell whether the target knows such namespaces."""
+        return not namespace or len(namespace) <= self._most_names
+
+    def check_tokens(self, buffer: array[int], original: array[int]) -> None:
+        """See that the target left the caller's key alone; then reuse a buffer that was lent."""
+        if buffer != original:
+            self.breaks("mutated-argument", listed(original), listed(buffer))
+        if self.overwrites:
+            buffer[:] = BLANK * len(buffer)
+
+    def check_slots(self, buffer: Any, original: list[int]) -> None:
+        """Do the same for the slots."""
+        if not unchanged(buffer, original):
+            self.breaks("mutated-argument", listed(original), listed(list(buffer)))
+        if self.overwrites:
+            overwrite(buffer)

@@ -1,0 +1,131 @@
+"""From what went wrong to one message and an exit code: what, whose fault, and what to do.
+
+A traceback is shown where it helps: with ``-v``, and where radixcheck itself is at fault.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec
+
+import typer
+
+from radixcheck.cli.codes import Code
+
+if TYPE_CHECKING:
+    from radixcheck.report import Screen
+
+P = ParamSpec("P")
+
+WHOSE = {
+    "user": "what was asked for",
+    "adapter": "the adapter, not the cache behind it",
+    "target": "the target",
+    "harness": "radixcheck",
+    "machine": "this machine, or its settings",
+    "trace": "the trace file",
+}
+
+
+class Explained(NamedTuple):
+    """An error as a person should meet it."""
+
+    message: str
+    whose: str
+    hint: str
+    code: Code = Code.UNUSABLE
+
+
+def guarded(command: Callable[P, None]) -> Callable[P, None]:
+    """Let `command` end with a message and an exit code, whatever it raises."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(Code.INTERRUPTED) from None
+        except BrokenPipeError:
+            raise typer.Exit(_nobody_reads()) from None
+        except (Exception, SystemExit) as error:
+            raise typer.Exit(show_error(error, bool(kwargs.get("verbose")))) from None
+
+    return run
+
+
+def _nobody_reads() -> int:
+    """Let a process whose output nobody reads any more end as a shell expects it to."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + signal.SIGPIPE
+
+
+def show_error(error: BaseException, verbose: bool = False) -> Code:
+    """Print `error` to stderr, and answer the exit code that it deserves."""
+    from radixcheck.report import Screen
+    from radixcheck.report.screen import make_console
+
+    screen = Screen(make_console(stderr=True))
+    explained = explain(error)
+    _show(screen, explained, error.__notes__ if hasattr(error, "__notes__") else [])
+    if verbose or explained.code is Code.HARNESS:
+        screen.blank()
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            screen.say_whole(_safe(line))
+    if explained.code is Code.HARNESS:
+        screen.say(_APOLOGY)
+    return explained.code
+
+
+def _show(screen: Screen, explained: Explained, notes: list[str]) -> None:
+    from radixcheck.report.screen import line
+    from radixcheck.report.words import clean
+
+    screen.say((f"{screen.glyphs.bad} {clean(explained.message, 2000)}", "bold red"))
+    rows = [("at", note) for note in notes] + [("fault", explained.whose), ("hint", explained.hint)]
+    screen.table([(line((word, "dim")), clean(text)) for word, text in rows if text], indent=2)
+
+
+def _safe(text: str) -> str:
+    from radixcheck.report.words import clean
+
+    return clean(text, 2000)
+
+
+_APOLOGY = (
+    "radixcheck itself failed. We are sorry: this says nothing about your cache. Please report the "
+    "lines above, with the command, its seed and `radixcheck --version`."
+)
+
+
+def explain(error: BaseException) -> Explained:
+    """Say what `error` means to a person."""
+    from radixcheck.buffers import BadAnswer
+    from radixcheck.cli.settings import SettingsError
+    from radixcheck.registry import TargetError
+    from radixcheck.trace import TraceError
+
+    match error:
+        case TargetError():
+            return Explained(error.message, WHOSE[error.fault], error.hint)
+        case BadAnswer():
+            return Explained(str(error), WHOSE["adapter"], "`radixcheck smoke` looks at each call")
+        case TraceError():
+            return Explained(str(error), WHOSE["trace"], "")
+        case SettingsError():
+            return Explained(str(error), WHOSE["user"], error.hint)
+        case OSError() if error.errno is not None:
+            where = f"{error.filename}: " if error.filename is not None else ""
+            whose = "user" if isinstance(error, FileNotFoundError) else "machine"
+            return Explained(f"{where}{error.strerror}", WHOSE[whose], "")
+        case SystemExit():
+            ended = f"the target ended the process: SystemExit({error.code!r})"
+            return Explained(ended, WHOSE["target"], "raise Refused, or any Exception, instead")
+    return Explained(f"{type(error).__name__}: {error}", WHOSE["harness"], "", Code.HARNESS)

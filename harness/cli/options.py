@@ -1,0 +1,164 @@
+"""The options that several commands share, each with one spelling, one variable and one help text.
+
+Light on purpose: the whole of it is imported for ``radixcheck --help``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+from typer import Argument, Option
+
+FINDINGS_DIR = Path("radixcheck-findings")
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+class Profile(StrEnum):
+    """A time budget by name."""
+
+    smoke = "smoke"
+    pr = "pr"
+    nightly = "nightly"
+
+
+BUDGET_S: Mapping[Profile, float] = {Profile.smoke: 3, Profile.pr: 20, Profile.nightly: 600}
+
+
+def duration(text: str) -> float:
+    """Read ``90s``, ``10m``, ``8h`` or a bare number of seconds.
+
+    Raises:
+        ValueError: `text` is none of these, or no time at all.
+    """
+    found = _DURATION.fullmatch(text.strip().lower())
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    if not seconds:
+        raise ValueError(f"{text!r} is no duration: write 90s, 10m or 8h")
+    return seconds
+
+
+def _duration_option(text: str | float) -> float:
+    try:
+        return duration(str(text))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def time_limit_s(
+    context: typer.Context,
+    max_time: float | None,
+    max_ops: int | None,
+    profile: Profile | None,
+    default_s: float = BUDGET_S[Profile.pr],
+) -> float | None:
+    """Fold the options that limit a run into seconds; None where only operations limit it.
+
+    A profile wins over a time that comes from further away, such as a flag over pyproject.toml.
+    """
+    if profile is not None and (
+        max_time is None or _distance(context, "profile") < _distance(context, "max_time")
+    ):
+        return BUDGET_S[profile]
+    return max_time if max_time is not None or max_ops is not None else default_s
+
+
+def _distance(context: typer.Context, parameter: str) -> int:
+    source = context.get_parameter_source(parameter)
+    return _SOURCES.index(source.name) if source is not None else len(_SOURCES)
+
+
+_SOURCES = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
+
+
+Specs: TypeAlias = Annotated[
+    list[str],
+    Argument(
+        metavar="SPEC...",
+        help="Targets: a registered name, package.module:factory or ./path.py:factory, "
+        "each with ?key=value arguments.",
+        show_default=False,
+    ),
+]
+Spec: TypeAlias = Annotated[
+    str, Argument(metavar="SPEC", help="The target, as for `run`.", show_default=False)
+]
+Target: TypeAlias = Annotated[
+    str | None,
+    Option("--target", "-t", metavar="SPEC", help="The target, as for `run`.", show_default=False),
+]
+Seed: TypeAlias = Annotated[
+    int | None,
+    Option(
+        "--seed",
+        min=0,
+        envvar="RADIXCHECK_SEED",
+        help="Repeat the run that this number began. Default: a new one.",
+        show_default=False,
+    ),
+]
+MaxTime: TypeAlias = Annotated[
+    float | None,
+    Option(
+        "--max-time",
+        metavar="TIME",
+        parser=_duration_option,
+        envvar="RADIXCHECK_MAX_TIME",
+        help="Stop each target after 90s, 10m or 8h. Reaching it is success.",
+        show_default=False,
+    ),
+]
+MaxOps: TypeAlias = Annotated[
+    int | None,
+    Option(
+        "--max-ops",
+        metavar="N",
+        min=1,
+        envvar="RADIXCHECK_MAX_OPS",
+        help="Stop each target after so many operations; alone, it lifts the time limit.",
+        show_default=False,
+    ),
+]
+ExitFirst: TypeAlias = Annotated[
+    bool, Option("--exitfirst", "-x", help="Stop with the first finding.", show_default=False)
+]
+ProfileName: TypeAlias = Annotated[
+    Profile | None,
+    Option(
+        "--profile",
+        envvar="RADIXCHECK_PROFILE",
+        help="A time limit by name: smoke 3 s, pr 20 s (the default), nightly 10 min.",
+        show_default=False,
+    ),
+]
+Misuse: TypeAlias = Annotated[
+    bool,
+    Option(
+        "--misuse",
+        envvar="RADIXCHECK_MISUSE",
+        help="Also make calls that no caller should make, such as a second unlock.",
+        show_default=False,
+    ),
+]
+FindingsDir: TypeAlias = Annotated[
+    Path,
+    Option(
+        "--findings-dir",
+        metavar="DIR",
+        envvar="RADIXCHECK_FINDINGS_DIR",
+        help="Where findings are saved as trace files.",
+    ),
+]
+Quiet: TypeAlias = Annotated[
+    bool, Option("--quiet", "-q", help="Verdicts only.", show_default=False)
+]
+Verbose: TypeAlias = Annotated[
+    bool,
+    Option("--verbose", "-v", help="Everything, with tracebacks of errors.", show_default=False),
+]

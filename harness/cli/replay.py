@@ -1,0 +1,114 @@
+"""``radixcheck replay``: what became of the traces that once broke something."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from radixcheck.cli.codes import Code, severest
+from radixcheck.cli.errors import guarded, show_error
+from radixcheck.cli.options import Quiet, Target, Verbose
+
+if TYPE_CHECKING:
+    from radixcheck.cli.results import Result, Saved
+    from radixcheck.report import Screen
+
+SHOWN_FIXED = 40
+"""Of so many traces, those that are fixed are listed too; of more, they are only counted."""
+
+SHOWN_BLOCKS = 3
+"""So many failures are shown as a block, the others in a line."""
+
+STYLES = {"FIXED": "green", "FAILED": "bold red", "ERROR": "red", "NOT APPLICABLE": "yellow"}
+
+
+@guarded
+def replay(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[PATH]...",
+            help="Trace files, or folders of *.jsonl. Default: the regressions that come along.",
+            show_default=False,
+        ),
+    ] = None,
+    target: Target = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Run saved traces again: FIXED, FAILED, ERROR or NOT APPLICABLE."""
+    from radixcheck.cli.results import packaged, saved_in
+    from radixcheck.report import Screen
+
+    screen = Screen(verbosity=verbose - quiet)
+    if target is not None:
+        _see_that_it_opens(target)
+    found = list(saved_in(paths) if paths else packaged())
+    raise typer.Exit(_replay_all(screen, found, target))
+
+
+def _see_that_it_opens(target: str) -> None:
+    """Fail once, and not once per trace."""
+    from radixcheck.cli.runner import clock
+    from radixcheck.registry import resolve
+
+    source = resolve(target)
+    source.open(source.configurations()[0], clock)
+
+
+def _replay_all(screen: Screen, found: Sequence[Saved], target: str | None) -> Code:
+    from radixcheck.cli.results import replayed
+
+    results: list[Result] = []
+    began, interrupted = time.monotonic(), False
+    with screen.busy(f"replaying {len(found):,} traces"):
+        try:
+            for saved in found:
+                results.append(replayed(saved, target))
+                _show(screen, results[-1], terse=len(found) > SHOWN_FIXED)
+        except KeyboardInterrupt:
+            interrupted = True
+    _show_blocks(screen, results)
+    _show_counts(screen, results, len(found), time.monotonic() - began)
+    return Code.INTERRUPTED if interrupted else severest(result.code for result in results)
+
+
+def _show(screen: Screen, result: Result, *, terse: bool) -> None:
+    if screen.verbosity < 0 or (terse and result.status == "FIXED" and screen.verbosity < 1):
+        return
+    from radixcheck.report.words import clean
+
+    status = (f"{result.status:<14}", STYLES[result.status])
+    screen.say_whole(status, f"  {clean(result.name, 4096)}", (f"  {clean(result.words)}", "dim"))
+    if result.error is not None and (screen.verbosity > 0 or result.code is Code.HARNESS):
+        show_error(result.error, verbose=True)
+
+
+def _show_blocks(screen: Screen, results: Sequence[Result]) -> None:
+    from radixcheck.cli.results import as_finding
+    from radixcheck.cli.runner import show
+
+    failures = [result for result in results if result.failed is not None]
+    if screen.verbosity < 0 or not failures:
+        return
+    screen.blank()
+    shown = failures if screen.verbosity > 0 else failures[:SHOWN_BLOCKS]
+    for number, result in enumerate(shown, start=1):
+        assert result.failed is not None
+        path = Path(result.name) if Path(result.name).exists() else None
+        show(screen, result.failed.source, as_finding(result.failed), path, number)
+
+
+def _show_counts(screen: Screen, results: Sequence[Result], total: int, elapsed_s: float) -> None:
+    from radixcheck.report.words import counted, show_duration
+
+    counts = Counter(str(result.status) for result in results)
+    shown = [(f"{counts[each]:,} {each}", style) for each, style in STYLES.items() if counts[each]]
+    parts = [part for each in shown for part in (each, ", ")][:-1] or ["nothing to replay"]
+    of_all = f", interrupted before the other {left:,}" if (left := total - len(results)) else ""
+    screen.say(f"{counted(len(results), 'trace')} in {show_duration(elapsed_s)}: ", *parts, of_all)

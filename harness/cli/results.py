@@ -1,0 +1,178 @@
+"""One trace replayed: what became of it, in a word and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from radixcheck import corpus
+from radixcheck import trace as traces
+from radixcheck.capabilities import Capabilities
+from radixcheck.checker import Verdict, check, replay, same_answers
+from radixcheck.cli.codes import Code
+from radixcheck.cli.errors import explain
+from radixcheck.cli.sources import source_for, why_unfit
+from radixcheck.finding import Finding
+from radixcheck.operations import Audit, Tick
+from radixcheck.registry import Source, TargetError
+from radixcheck.report.words import clean
+from radixcheck.rules import Violation
+from radixcheck.trace import Trace
+
+
+class Status(StrEnum):
+    """What became of a trace."""
+
+    FIXED = "FIXED"
+    FAILED = "FAILED"
+    ERROR = "ERROR"
+    NOT_APPLICABLE = "NOT APPLICABLE"
+
+
+class Saved(NamedTuple):
+    """A trace that lies somewhere, not yet read."""
+
+    name: str
+    load: Callable[[], Trace]
+
+
+class Failed(NamedTuple):
+    """A trace, the target on which it breaks a rule, and the rule."""
+
+    trace: Trace
+    source: Source
+    violation: Violation
+
+
+class Result(NamedTuple):
+    """One trace, replayed on one target."""
+
+    status: Status
+    name: str
+    words: str
+    code: Code
+    failed: Failed | None = None
+    error: Exception | None = None
+
+
+class NotApplicable(Exception):
+    """The target cannot take the trace, which says nothing about either."""
+
+
+def saved_in(paths: Iterable[Path]) -> Iterator[Saved]:
+    """List the trace files among `paths`; a folder stands for every ``*.jsonl`` below it."""
+    for path in paths:
+        below = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+        yield from (Saved(str(each), partial(traces.load, each)) for each in below)
+
+
+def packaged() -> Iterator[Saved]:
+    """List the regressions that come along with radixcheck."""
+    for entry in corpus.packaged().entries:
+        yield Saved(entry.id, partial(getattr, entry, "trace"))
+
+
+def replayed(saved: Saved, target: str | None) -> Result:
+    """Replay one trace on `target`, or on the target that the trace itself names."""
+    try:
+        trace = saved.load()
+        source = source_for(trace, target)
+        verdict = _verdict(source, trace)
+        violation = verdict.violation or _unsteady(source, trace)
+    except NotApplicable as reason:
+        return Result(Status.NOT_APPLICABLE, saved.name, clean(str(reason)), Code.NOTHING)
+    except Exception as error:
+        message, _, hint, code = explain(error)
+        words = message.removeprefix(f"{saved.name}:") + (f"; {hint}" if hint else "")
+        return Result(Status.ERROR, saved.name, words, code, error=error)
+    if violation is None:
+        return Result(Status.FIXED, saved.name, _fixed(trace), Code.CLEAN)
+    failed = Failed(trace, source, violation)
+    return Result(Status.FAILED, saved.name, _failed(failed), Code.VIOLATION, failed)
+
+
+def as_finding(failed: Failed) -> Finding:
+    """Run a failing trace once more, to show what happens on the way."""
+    trace, source, violation = failed
+    seen = replay(source.open, trace)
+    return Finding(
+        source.spec,
+        trace,
+        seen.verdict.violation or violation,
+        seen.steps,
+        seen.before,
+        seen.after,
+        original_operations=len(trace.operations),
+        situations=tuple(sorted(seen.verdict.reached)),
+    )
+
+
+# ---- the verdict -------------------------------------------------------------------------
+
+
+def _verdict(source: Source, trace: Trace) -> Verdict:
+    if reason := why_unfit(source, trace):
+        raise NotApplicable(reason)
+    try:
+        verdict = check(source.open, trace)
+    except TargetError as error:
+        if trace.config and error.fault == "user" and _opens(source):
+            raise NotApplicable(error.message) from error
+        raise
+    if reason := _differs(verdict.capabilities, trace) or _all_skipped(verdict, trace):
+        raise NotApplicable(reason)
+    return verdict
+
+
+def _opens(source: Source) -> bool:
+    """Tell whether a target opens at all, if not as a trace wants it."""
+    try:
+        source.open({})
+    except TargetError:
+        return False
+    return True
+
+
+def _differs(capabilities: Capabilities, trace: Trace) -> str:
+    """Say where the target is not what the trace wants, because its factory or its spec decides."""
+    for key in ("page_size", "eviction"):
+        wanted, actual = trace.config.get(key), getattr(capabilities, key)
+        if wanted is not None and wanted != actual:
+            return f"its {key} is {actual}, the trace wants {wanted}"
+    return ""
+
+
+def _all_skipped(verdict: Verdict, trace: Trace) -> str:
+    if verdict.violation is not None:
+        return ""
+    calls = [each for each in trace.operations if not isinstance(each, Tick | Audit)]
+    if not calls:
+        return "it has no operations"
+    if verdict.skipped.total() < len(calls):
+        return ""
+    return f"every operation was skipped: {', '.join(verdict.skipped)}"
+
+
+def _unsteady(source: Source, trace: Trace) -> Violation | None:
+    """Look for other answers in a second run, if that is what the trace was saved for."""
+    if trace.found is None or trace.found.rule != "nondeterminism":
+        return None
+    return same_answers(source.open, trace)
+
+
+# ---- words -------------------------------------------------------------------------------
+
+
+def _fixed(trace: Trace) -> str:
+    return f"was {clean(trace.found.rule)}" if trace.found else ""
+
+
+def _failed(failed: Failed) -> str:
+    violation, found = failed.violation, failed.trace.found
+    other = found is not None and (found.rule, found.operation) != violation.signature
+    instead = f" instead of {clean(found.rule)}" if found and other else ""
+    wanted, got = clean(violation.expected, 60), clean(violation.actual, 60)
+    return f"{violation.rule} at {violation.operation}{instead}: expected {wanted}, got {got}"

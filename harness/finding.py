@@ -1,0 +1,65 @@
+"""A finding as data: a shrunk trace, what it broke, and what was seen on the way."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from radixcheck.operations import AnyOperation, Namespace, Outcome, Tokens
+from radixcheck.rules import Violation
+from radixcheck.trace import Trace
+
+
+class Step(Struct, frozen=True):
+    """One operation and what came back."""
+
+    operation: AnyOperation
+    outcome: Outcome
+    clock: float = 0
+    """Reading of the injected clock during the operation."""
+    audit: bool = False
+    """Whether the audit made this call, rather than the trace itself."""
+
+
+class Edge(Struct, frozen=True):
+    """A run of stored tokens without a branch, as the model knows it. Made for drawing, never for
+    judging.
+
+    A run is cut where the tree branches, where the number of locks changes and where a handle ends,
+    so a target's own edges may differ.
+    """
+
+    tokens: Tokens
+    slots: tuple[int, ...]
+    locks: int
+    """Locks that cover the run."""
+    children: tuple[Edge, ...] = ()
+    handles: tuple[str, ...] = ()
+    """Names of the live handles that end where the run ends."""
+
+
+class Snapshot(Struct, frozen=True):
+    """All that the model stores at one moment: one list of edges per namespace."""
+
+    trees: dict[Namespace, tuple[Edge, ...]]
+
+
+class Finding(Struct, frozen=True):
+    """A violation, shrunk and ready to replay."""
+
+    target: str
+    """The target's spec, as the user wrote it."""
+    trace: Trace
+    violation: Violation
+    steps: tuple[Step, ...]
+    """What happened, the last step being the one that broke the rule. An audit is written out call
+    by call."""
+    before: Snapshot
+    after: Snapshot
+    """What the model stores before and after the last step."""
+    seed: int | None = None
+    original_operations: int = 0
+    """Length of the trace before it was shrunk."""
+    situations: tuple[str, ...] = ()
+    """Situations that the shrunk trace reaches."""
+    flaky: bool = False
+    """Whether the violation did not come back when the same trace ran again."""

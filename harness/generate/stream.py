@@ -1,0 +1,65 @@
+"""From a seed to a trace."""
+
+from __future__ import annotations
+
+from random import Random
+
+from radixcheck.capabilities import Capabilities
+from radixcheck.generate import mix
+from radixcheck.generate.activities import STORIES, Caller
+from radixcheck.generate.keys import Keys
+from radixcheck.operations import AnyOperation, Audit
+
+MOST_NAMES = {"absent": 0, "one": 1, "structured": 9}
+
+
+def generate(
+    seed: int,
+    capabilities: Capabilities,
+    num_operations: int,
+    *,
+    swarm: bool = False,
+    misuse: bool = False,
+) -> tuple[AnyOperation, ...]:
+    """Return about `num_operations` operations, and an audit at the end.
+
+    Args:
+        seed: the same seed and capabilities give the same operations, whatever PYTHONHASHSEED.
+        swarm: draw a mix of its own for this trace instead of the plain one.
+        misuse: also unlock what is not locked.
+    """
+    rng = Random(seed)
+    weights = _possible(capabilities, misuse=misuse)
+    chosen = mix.swarm(rng, weights) if swarm else mix.plain(weights)
+    keys = Keys(
+        rng,
+        capabilities.page_size,
+        MOST_NAMES[capabilities.namespaces],
+        chosen.shapes,
+        chosen.relations,
+    )
+    caller = Caller(
+        rng,
+        keys,
+        ranked=capabilities.priorities == "present",
+        steps_back=capabilities.clock == "injected-steps",
+    )
+    stories = [STORIES[name] for name in chosen.activities]
+    operations: list[AnyOperation] = []
+    while len(operations) < num_operations:
+        operations += stories[int(rng.random() * len(stories))](caller)
+    operations.append(Audit(seed & 0xFFFF))
+    return tuple(operations)
+
+
+def _possible(capabilities: Capabilities, *, misuse: bool) -> dict[str, int]:
+    """Return the activities that the target's capabilities allow, with their weights in the plain
+    mix."""
+    weights = dict(mix.ACTIVITIES)
+    if capabilities.clock == "own":
+        del weights["tick"]
+    if capabilities.reset == "absent":
+        del weights["reset"]
+    if not misuse and capabilities.misuse == "unspecified":
+        del weights["misuse"]
+    return weights

@@ -1,0 +1,135 @@
+"""The rules that a target's promises rule out, with the reason, and with what to promise instead.
+
+A rule that does not apply is shown as such, never as passed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from radixcheck.capabilities import Capabilities
+
+
+class Promises(NamedTuple):
+    """All that decides which rules apply."""
+
+    capabilities: Capabilities
+    methods: frozenset[str]
+    """The optional methods that the target has."""
+    misuse: bool
+    """Whether the run makes calls that no caller should make, whatever the target promises."""
+
+
+class Unjudged(NamedTuple):
+    """A rule that does not apply, or only in part."""
+
+    rule: str
+    reason: str
+    hint: str = ""
+
+
+Excuse: TypeAlias = Callable[[Promises], bool]
+
+EVICTION_RULES = (
+    "evicted-locked",
+    "evicted-unknown",
+    "under-evicted",
+    "over-evicted",
+    "orphaned-suffix",
+    "leaked-slot",
+    "eviction-order",
+)
+LOCK_RULES = ("evicted-locked", "handle-mismatch", "lock-underflow", "delta-mismatch")
+
+
+def _lacks(method: str) -> Excuse:
+    return lambda promises: method not in promises.methods
+
+
+def _promises(**values: object) -> Excuse:
+    def excuse(promises: Promises) -> bool:
+        can = promises.capabilities
+        return all(getattr(can, name) == value for name, value in values.items())
+
+    return excuse
+
+
+def _own_order(promises: Promises) -> bool:
+    can = promises.capabilities
+    return can.clock == "own" and can.resolution_s is None
+
+
+def _unmergeable_order(promises: Promises) -> bool:
+    can = promises.capabilities
+    if can.edges == "cut-only":
+        return False
+    return can.eviction in ("mru", "fifo", "filo") or not can.match_splits
+
+
+def _no_size(promises: Promises) -> bool:
+    sizes = ("evictable_size", "protected_size", "total_size")
+    can = promises.capabilities
+    return not any(getattr(can, size) != "absent" and size in promises.methods for size in sizes)
+
+
+def _no_misuse(promises: Promises) -> bool:
+    return promises.capabilities.misuse == "unspecified" and not promises.misuse
+
+
+_TABLE: tuple[tuple[tuple[str, ...], Excuse, str, str], ...] = (
+    (EVICTION_RULES, _lacks("evict"), "there is no evict", "write evict(num_tokens)"),
+    (LOCK_RULES, _lacks("inc_ref"), "there is no inc_ref", "write inc_ref and dec_ref"),
+    (
+        ("namespace-leak",),
+        _promises(namespaces="absent"),
+        "it has no namespaces",
+        'namespaces="one"',
+    ),
+    (("unaligned-match",), _promises(page_size=1), "every length fills pages of 1", ""),
+    (("orphaned-suffix",), _promises(closed=False), "a child may outlive its parent", ""),
+    (
+        ("eviction-order",),
+        _promises(eviction="unspecified"),
+        "it promises no policy",
+        'eviction="lru"',
+    ),
+    (("eviction-order",), _promises(closed=False), "a child may outlive its parent", ""),
+    (("eviction-order",), _unmergeable_order, "merged edges hide what was stamped", ""),
+    (
+        ("eviction-order",),
+        _own_order,
+        "its own clock has no known resolution, so ages hardly ever surely differ",
+        "take `clock`, or promise resolution_s=0 for a counter, else the seconds of a tick",
+    ),
+    (("size-drift",), _no_size, "it tells no size", "write evictable_size()"),
+    (("delta-mismatch",), _promises(deltas="absent"), "locks tell no change", 'deltas="present"'),
+    (
+        ("lock-underflow",),
+        _no_misuse,
+        "it promises no answer to misuse",
+        'misuse="raises", or --misuse',
+    ),
+    (("structure",), _promises(dump="absent"), "it shows no nodes", 'dump="present"'),
+    (
+        ("nondeterminism",),
+        _promises(deterministic=False),
+        "it does not promise the same answers twice",
+        "deterministic=True",
+    ),
+)
+
+
+def unjudged(promises: Promises) -> Iterator[Unjudged]:
+    """Yield each rule that does not apply under `promises`, once, with the first reason."""
+    seen: set[str] = set()
+    for rules, excuse, reason, hint in _TABLE:
+        if excuse(promises):
+            yield from (Unjudged(rule, reason, hint) for rule in rules if rule not in seen)
+            seen.update(rules)
+
+
+def unjudged_in(sweep: Iterable[Promises]) -> list[tuple[Unjudged, int]]:
+    """Collect what does not apply in a sweep, and in how many of its configurations."""
+    return list(Counter(each for promises in sweep for each in unjudged(promises)).items())

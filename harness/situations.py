@@ -1,0 +1,182 @@
+"""Situations that a run must have reached, or it proved nothing.
+
+Each is reached by an operation of the trace as the model sees it, whatever the target does. A run
+counts them, prints the table, and is not green while a required one is missing. Required are those
+that the target's capabilities and the run's configuration make possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from radixcheck.arena import Arena
+from radixcheck.capabilities import Capabilities
+from radixcheck.reference.eviction import is_judged
+
+Applies: TypeAlias = Callable[[Capabilities], bool]
+
+
+class Situation(Struct, frozen=True):
+    """A place where caches have failed before."""
+
+    name: str
+    statement: str
+    applies: Applies | None
+    """Whether such a target must reach it in a good run; None where that depends on what the target
+    chooses."""
+    needs: str = ""
+    """The operation without which a target cannot reach it."""
+
+
+def _always(_: Capabilities) -> bool:
+    return True
+
+
+def _paged(capabilities: Capabilities) -> bool:
+    return capabilities.page_size > 1
+
+
+def _named(capabilities: Capabilities) -> bool:
+    return capabilities.namespaces != "absent"
+
+
+def _resettable(capabilities: Capabilities) -> bool:
+    return capabilities.reset == "present"
+
+
+def _injected(capabilities: Capabilities) -> bool:
+    return capabilities.clock != "own"
+
+
+def _counting(capabilities: Capabilities) -> bool:
+    return is_judged(capabilities) and capabilities.eviction in ("lfu", "slru", "priority")
+
+
+def _tieable(capabilities: Capabilities) -> bool:
+    return _counting(capabilities) or (is_judged(capabilities) and _injected(capabilities))
+
+
+def _steps(capabilities: Capabilities) -> bool:
+    return capabilities.clock == "injected-steps"
+
+
+def _prioritised(capabilities: Capabilities) -> bool:
+    return capabilities.priorities == "present"
+
+
+def _misusable(capabilities: Capabilities) -> bool:
+    return capabilities.misuse != "unspecified"
+
+
+def _lasting(capabilities: Capabilities) -> bool:
+    return capabilities.idle_handles == "until-evicted"
+
+
+_TABLE: tuple[tuple[str, str, Applies | None] | tuple[str, str, Applies, str], ...] = (
+    ("match-misses", "a match finds nothing", _always),
+    ("match-whole-key", "a match finds its whole key", _always),
+    (
+        "match-ends-inside-edge",
+        "a match ends where no operation ended before, in the middle of a run",
+        _always,
+    ),
+    ("match-parts-inside-edge", "... because the key goes on differently there", _always),
+    ("edge-split", "an insert grows a branch in the middle of a run", _always),
+    ("split-under-lock", "an edge is cut while a lock covers both parts", _always, "inc_ref"),
+    ("insert-extends-leaf", "an insert goes on where a leaf ends", _always),
+    ("insert-stored-key", "an insert finds its whole key stored", _always),
+    ("insert-prefix-of-stored", "an insert's key is the beginning of a longer stored key", _always),
+    (
+        "insert-without-match",
+        "an insert finds part of its key stored, and no match lent it",
+        _always,
+    ),
+    ("insert-after-match", "an insert hands back slots that a match lent it", _always),
+    ("empty-key", "a key has no token", _always),
+    ("long-key", "a key has more than 100 tokens", _always),
+    ("slots-reused", "an evicted slot is handed out again for another prefix", _always, "evict"),
+    (
+        "reinserted-after-eviction",
+        "the prefix of a handle that died is stored again",
+        _always,
+        "evict",
+    ),
+    ("lock-nested", "a lock covers a prefix that another lock covers already", _always, "inc_ref"),
+    ("lock-twice", "one handle is locked twice", _always, "inc_ref"),
+    ("lock-late", "a handle is locked long after its match", _lasting, "inc_ref"),
+    ("handle-of-empty-match", "the handle of a match of length 0 is locked", _always, "inc_ref"),
+    ("evict-nothing", "an eviction is asked for 0 tokens", _always, "evict"),
+    ("evict-empty-cache", "an eviction meets an empty cache", _always, "evict"),
+    (
+        "evict-more-than-there-is",
+        "an eviction is asked for more than is evictable",
+        _always,
+        "evict",
+    ),
+    (
+        "evict-all-locked",
+        "an eviction meets a cache in which everything is locked",
+        _always,
+        "inc_ref",
+    ),
+    (
+        "evict-spares-locked",
+        "an eviction frees something while a lock protects something else",
+        _always,
+        "inc_ref",
+    ),
+    (
+        "eviction-cascades",
+        "a parent is evicted after its last child, in one eviction",
+        _always,
+        "evict",
+    ),
+    ("eviction-overshoots", "an eviction frees more than was asked for", None),
+    (
+        "victim-had-a-rival",
+        "an eviction chooses while another unlocked leaf survives",
+        is_judged,
+        "evict",
+    ),
+    ("tie-in-policy-key", "a victim and a survivor have the same policy key", _tieable, "evict"),
+    (
+        "page-boundary-divergence",
+        "a key parts from what is stored exactly between two pages",
+        _paged,
+    ),
+    ("divergence-inside-page", "a key parts from what is stored inside a page", _paged),
+    ("shorter-than-page", "a key does not fill a page", _paged),
+    ("unaligned-tail", "an inserted key has a tail that fills no page", _paged),
+    ("stored-in-other-namespace", "a match asks for what only another namespace stores", _named),
+    ("priorities-differ", "a stored key is inserted again with another priority", _prioritised),
+    ("reset", "the cache is reset while it stores something", _resettable),
+    ("reset-under-lock", "the cache is reset while a lock is held", _resettable, "inc_ref"),
+    ("clock-tied", "two operations happen at the same reading", _injected),
+    ("clock-ran-back", "the clock is set back", _steps),
+    ("misuse", "a call is made that no caller should make", _misusable, "inc_ref"),
+    ("audit", "everything stored is matched, unlocked and evicted", _always),
+)
+
+SITUATIONS: dict[str, Situation] = {row[0]: Situation(*row) for row in _TABLE}
+
+
+def required(arenas: Iterable[Arena]) -> list[str]:
+    """Name the situations that at least one of the configurations makes possible."""
+    seen = list(arenas)
+    return [
+        name for name, each in SITUATIONS.items() if any(_must_reach(each, arena) for arena in seen)
+    ]
+
+
+def missing(reached: Mapping[str, int], arenas: Iterable[Arena]) -> list[str]:
+    """Name the required situations that were never reached."""
+    return [name for name in required(arenas) if not reached.get(name)]
+
+
+def _must_reach(situation: Situation, arena: Arena) -> bool:
+    if situation.applies is None or (situation.needs and situation.needs not in arena.operations):
+        return False
+    return situation.applies(arena.capabilities)

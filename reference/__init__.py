@@ -1,0 +1,2 @@
+"""The reference: what a cache must store, too simple to be wrong, and which victims its policy
+allows."""

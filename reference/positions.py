@@ -1,0 +1,173 @@
+"""The data of the model: one position per stored page, and what the operations that ended there
+did.
+
+A radix tree keeps runs of tokens on its edges. The reference has no edges: every page is a node of
+its own, so that nothing is ever cut, merged or moved. What a target may have done to the edge
+around a position is worked out in `radixcheck.reference.eviction`, and only when an eviction asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from radixcheck.operations import Tokens
+
+NEVER = float("-inf")
+
+
+class Uses:
+    """What the operations that *ended* at a position did.
+
+    An operation passes through every position above the one where it ends, yet only the end is
+    written down: what passed through a position is what ended at it or below. When a leaf is
+    evicted, its parent absorbs its uses.
+    """
+
+    __slots__ = (
+        "brushed",
+        "inserts",
+        "matches",
+        "priority",
+        "stirred",
+        "stirred_priority",
+        "stirs",
+        "touched",
+    )
+
+    def __init__(self) -> None:
+        self.touched: float = NEVER
+        """Clock reading of the last match or insert."""
+        self.inserts = 0
+        self.matches = 0
+        self.priority: float = NEVER
+        """Largest priority of an insert."""
+        self.brushed: float = NEVER
+        """Reading of the last lock or unlock, which may have stamped too."""
+        self.stirred: float = NEVER
+        """Reading of the last operation that ended just above, and may have stamped the edge that
+        goes on here."""
+        self.stirs = 0
+        self.stirred_priority: float = NEVER
+
+
+class Position:
+    """One stored page: the prefix of whole pages that ends here."""
+
+    __slots__ = (
+        "children",
+        "copies",
+        "cover",
+        "created",
+        "handles",
+        "maybe",
+        "page",
+        "parent",
+        "queued",
+        "slots",
+        "uses",
+    )
+
+    def __init__(
+        self, parent: Position | None, page: int | Tokens, slots: list[int], created: float
+    ) -> None:
+        self.parent = parent
+        """The position one page shorter; None for a root, which stores nothing."""
+        self.page = page
+        """The key under which the parent files this page: its token, or the tuple of its tokens."""
+        self.slots = slots
+        """The slots of the page's tokens; empty for a root, and for a hollow position whose page
+        was evicted alone."""
+        self.copies: tuple[list[int], ...] = ()
+        """Further copies of the page, where duplicates are kept."""
+        self.children: dict[int | Tokens, Position] = {}
+        self.created = created
+        self.cover = 0
+        """Locks that end here, plus children with a cover of their own: not 0 means locked."""
+        self.maybe = 0
+        """Locks that may reach down to here, although their handle ends above."""
+        self.uses: Uses | None = None
+        self.handles: list[Handle] | None = None
+        """Handles that die with this position."""
+        self.queued: tuple[float, float] | None = None
+        """The key under which the eviction order has this leaf in its queue."""
+
+
+class Handle:
+    """What `match_prefix` gave out: it denotes the prefix that ends at `end`, whatever happens to
+    the edges."""
+
+    __slots__ = ("alive", "end", "length", "locks", "run")
+
+    def __init__(self, end: Position | None, length: int, run: list[Position]) -> None:
+        self.end = end
+        """None for an empty match, which protects nothing."""
+        self.length = length
+        self.run = run
+        """Positions below `end` that its lock may cover too, where a match does not cut edges."""
+        self.locks = 0
+        self.alive = True
+
+
+def uses(position: Position) -> Uses:
+    """Return the uses of `position`, which most positions never have."""
+    if position.uses is None:
+        position.uses = Uses()
+    return position.uses
+
+
+def absorb(parent: Position, child: Position) -> None:
+    """Keep what passed through `parent` on its way to `child`, which is about to go."""
+    gone, kept = child.uses, parent.uses
+    if gone is None or parent.parent is None:
+        return
+    if kept is None:
+        parent.uses = gone
+        gone.stirred = gone.stirred_priority = NEVER
+        gone.stirs = 0
+        return
+    kept.touched = max(kept.touched, gone.touched)
+    kept.brushed = max(kept.brushed, gone.brushed)
+    kept.priority = max(kept.priority, gone.priority)
+    kept.inserts += gone.inserts
+    kept.matches += gone.matches
+
+
+def only_child(position: Position) -> Position | None:
+    """Return the child of a position that has exactly one."""
+    if len(position.children) != 1:
+        return None
+    return next(iter(position.children.values()))
+
+
+def chain(leaf: Position) -> Iterator[Position]:
+    """Yield the positions from `leaf` up to, and without, the first branching ancestor or the root.
+
+    Some edge of the target ends at the leaf and begins in its chain::
+
+        root --- a --- b --- c --- d        chain(d) = d, c     (b branches)
+                        `-- x               chain(x) = x
+    """
+    position = leaf
+    while True:
+        yield position
+        above = position.parent
+        if above is None or above.parent is None or len(above.children) > 1:
+            return
+        position = above
+
+
+def ancestry(position: Position) -> Iterator[Position]:
+    """Yield `position` and everything above it, without the root."""
+    walker: Position | None = position
+    while walker is not None and walker.parent is not None:
+        yield walker
+        walker = walker.parent
+
+
+def subtree(position: Position) -> Iterator[Position]:
+    """Yield everything below `position`, parents first. Never used on a hot path."""
+    stack = list(position.children.values())
+    while stack:
+        below = stack.pop()
+        yield below
+        stack.extend(below.children.values())

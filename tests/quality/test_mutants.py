@@ -1,0 +1,92 @@
+"""Planted bugs are found: each mutant dies on its own trace, and under plain fuzzing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from radixcheck.arena import arenas
+from radixcheck.checker import Verdict, check
+from radixcheck.corpus import packaged
+from radixcheck.drivers.swarm import proposals
+from radixcheck.registry import Source, resolve
+from radixcheck.rules import RESERVED_RULES, RULES
+from radixcheck.targets.mutants import LATER, MUTANTS, Mutant
+from radixcheck.trace import Found
+
+SEED = 1
+MOST_OPERATIONS = 30_000
+BEYOND_FUZZING = {"aibrix-2052-deep-key"}
+"""A key below a thousand of its own prefixes is longer than any trace."""
+
+TRACES = {entry.id: entry.trace for entry in packaged().entries}
+
+each_mutant = pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+
+
+@cache
+def verdict_on(spec: str, id: str) -> Verdict:
+    """Judge a target by the trace of a public bug."""
+    return check(resolve(spec).open, TRACES[id])
+
+
+def rules_broken(verdict: Verdict) -> list[str]:
+    """Return the rule that names the violation, and those broken with it."""
+    violation = verdict.violation
+    return [violation.rule, *violation.also] if violation else []
+
+
+def rules_broken_by_fuzzing(source: Source) -> Iterator[str]:
+    """Yield what plain fuzzing finds, trace after trace."""
+    operations = 0
+    for trace in proposals(SEED, arenas(source)):
+        verdict = check(source.open, trace)
+        yield from rules_broken(verdict)
+        operations += verdict.operations
+        if operations > MOST_OPERATIONS:
+            return
+
+
+def test_every_mutant_has_its_trace() -> None:
+    assert set(MUTANTS) - set(TRACES) == set()
+
+
+def test_no_bug_is_both_planted_and_put_off() -> None:
+    assert set(MUTANTS) & set(LATER) == set()
+
+
+@each_mutant
+def test_a_mutant_names_rules_that_exist_and_first_one_that_is_judged(mutant: Mutant) -> None:
+    assert mutant.rules[0] in RULES
+    assert set(mutant.rules) - set(RULES) - RESERVED_RULES == set()
+
+
+@each_mutant
+def test_a_mutant_dies_on_its_trace_by_its_first_rule(mutant: Mutant) -> None:
+    assert mutant.rules[0] in rules_broken(verdict_on(mutant.spec, mutant.id))
+
+
+@each_mutant
+def test_a_trace_tells_what_it_found_and_where(mutant: Mutant) -> None:
+    violation, trace = verdict_on(mutant.spec, mutant.id).violation, TRACES[mutant.id]
+    assert violation is not None
+    found = Found(violation.rule, violation.operation, mutant.spec, source=mutant.source)
+    assert (found, mutant.config) == (trace.found, trace.config)
+
+
+@pytest.mark.parametrize("spec", ["radix", "radix-paged"])
+@each_mutant
+def test_a_correct_target_passes_the_trace_of_every_mutant(mutant: Mutant, spec: str) -> None:
+    assert rules_broken(verdict_on(spec, mutant.id)) == []
+
+
+@each_mutant
+def test_today_s_tree_skips_no_operation_of_a_trace(mutant: Mutant) -> None:
+    assert verdict_on("radix-paged", mutant.id).skipped == {}
+
+
+@pytest.mark.parametrize("id", [id for id in MUTANTS if id not in BEYOND_FUZZING])
+def test_plain_fuzzing_finds_a_mutant_by_its_first_rule(id: str) -> None:
+    assert MUTANTS[id].rules[0] in rules_broken_by_fuzzing(resolve(MUTANTS[id].spec))

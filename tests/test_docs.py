@@ -1,0 +1,320 @@
+"""The documents against the code: what they name exists, what they show runs, what they claim holds."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from radixcheck import trace as traces
+from radixcheck.capabilities import CHOICES, Capabilities
+from radixcheck.checker import check, same_answers
+from radixcheck.operations import (
+    OPERATIONS,
+    AnyOperation,
+    Audit,
+    DecRef,
+    Evict,
+    IncRef,
+    Insert,
+    MatchPrefix,
+)
+from radixcheck.reference.model import Model
+from radixcheck.registry import Source, resolve
+from radixcheck.rules import RULES, Rule, Violation
+from radixcheck.situations import SITUATIONS
+from radixcheck.targets import honest
+from radixcheck.targets.liars import LIARS
+from radixcheck.trace import Trace
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+CONTRACT = (CHECKOUT / "docs" / "contract.md").read_text(encoding="utf-8")
+
+# ------------------------------------------------------------------- how contract.md is read
+
+
+def section(heading: str, level: str = "##") -> str:
+    """Return the text below a heading of contract.md, up to the next one of its level."""
+    _, _, rest = CONTRACT.partition(f"\n{level} {heading}\n")
+    return re.split(rf"^#{{1,{len(level)}}} ", rest, flags=re.MULTILINE)[0]
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """Return the rows of the first table in `text` by the name in their first cell."""
+    table = [line for line in text.splitlines() if line.startswith("| `")]
+    cells = [re.split(r" *\| *", line.strip("| ")) for line in table]
+    return {first.strip("`"): rest for first, *rest in cells}
+
+
+def names(text: str) -> set[str]:
+    """Return what stands between backquotes."""
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+def test_contract_lists_exactly_the_operations_of_the_code() -> None:
+    assert set(OPERATIONS) == set(rows(section("Operations")))
+
+
+def test_contract_explains_exactly_the_rules_of_the_code() -> None:
+    assert set(RULES) == set(re.findall(r"^#### `(.+)`$", CONTRACT, re.MULTILINE))
+
+
+def test_contract_lists_exactly_the_situations_of_the_code() -> None:
+    expected = {name: situation.statement for name, situation in SITUATIONS.items()}
+    assert expected == {name: row[0] for name, row in rows(section("Situations")).items()}
+
+
+# ----------------------------------------------------------------- each rule and its example
+
+STEP = re.compile(
+    r"(?:(?P<handle>\w+) = )?(?P<kind>\w+)(?: \[(?P<tokens>.*)\])?(?: in (?P<name>\w+))?"
+    r"(?: (?P<rest>\w+))?"
+)
+
+
+def operation(step: str) -> AnyOperation:
+    """Read one step of an example, such as ``h = match_prefix [1, 2] in a``."""
+    found = STEP.fullmatch(step)
+    assert found is not None, step
+    tokens = tuple(map(int, re.findall(r"\d+", found["tokens"] or "")))
+    namespace = (found["name"],) if found["name"] else ()
+    made: dict[str, Any] = {
+        "match_prefix": lambda: MatchPrefix(tokens, namespace, found["handle"]),
+        "insert": lambda: Insert(tokens, namespace),
+        "evict": lambda: Evict(int(found["rest"])),
+        "inc_ref": lambda: IncRef(found["rest"]),
+        "dec_ref": lambda: DecRef(found["rest"]),
+        "audit": lambda: Audit(int(found["rest"] or 0)),
+    }
+    answer: AnyOperation = made[found["kind"]]()
+    return answer
+
+
+def example(text: str) -> Trace:
+    """Read the example of a rule, its third paragraph."""
+    _facts, _statement, line = text.strip().split("\n\n")[:3]
+    page, _, steps = line.strip("`").rpartition(": ")
+    page_size = int(page.removeprefix("page ") or 1)
+    return Trace(tuple(map(operation, steps.split("; "))), {"page_size": page_size})
+
+
+def judged(source: Source, trace: Trace) -> Violation | None:
+    """Judge `trace`, and run it twice if that goes well."""
+    return check(source.open, trace).violation or same_answers(source.open, trace)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_is_explained_with_its_severity_source_statement_and_liar(rule: str) -> None:
+    facts, statement = section(f"`{rule}`", "####").strip().split("\n\n")[:2]
+    severity, source, liar = facts.split(" · ")[:3]
+    told = Rule(rule, severity, statement[0].lower() + statement[1:].rstrip("."), source)  # type: ignore[arg-type]
+    assert (RULES[rule], {"liar", LIARS[rule].__name__}) == (told, set(re.findall(r"\w+", liar)))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_example_of_a_rule_is_broken_by_its_liar(rule: str) -> None:
+    source = resolve(f"radixcheck.targets.liars:{LIARS[rule].__name__}")
+    violation = judged(source, example(section(f"`{rule}`", "####")))
+    assert violation is not None
+    assert rule == violation.rule
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_example_of_a_rule_is_kept_by_a_correct_cache(rule: str) -> None:
+    assert None is judged(resolve("radix-paged"), example(section(f"`{rule}`", "####")))
+
+
+# ----------------------------------------------------------------- capabilities and freedoms
+
+
+def rules_bent_by(capability: str) -> tuple[str, ...]:
+    """Return what the code says of a capability."""
+    (meta,) = get_type_hints(Capabilities, include_extras=True)[capability].__metadata__
+    rules: tuple[str, ...] = meta.extra["rules"]
+    return rules
+
+
+def test_contract_lists_each_capability_with_its_default_and_its_rules() -> None:
+    can = Capabilities()
+    expected = {
+        name: (str(getattr(can, name)), set(rules_bent_by(name)))
+        for name in Capabilities.__struct_fields__
+    }
+    table = rows(section("Capabilities"))
+    assert expected == {name: (row[0].strip("`"), names(row[2])) for name, row in table.items()}
+
+
+def test_contract_lists_each_value_of_a_capability() -> None:
+    table = rows(section("Capabilities"))
+    expected = {name: {str(choice) for choice in choices} for name, choices in CHOICES.items()}
+    assert expected == {name: names(table[name][0]) | names(table[name][1]) for name in CHOICES}
+
+
+def near_misses() -> set[str]:
+    """Name every near-miss, also those whose libraries are missing here."""
+    optional = {honest.AnswersNumpy, honest.AnswersTensors}
+    return {target.__name__ for target in {*honest.HONEST.values(), *optional}}
+
+
+def test_contract_gives_each_near_miss_a_freedom() -> None:
+    lines = [line for line in section("Freedoms").splitlines() if line.startswith("| ")][1:]
+    assert near_misses() == set().union(*(names(line.rpartition(" | ")[2]) for line in lines))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_near_misses_of_a_rule_keep_its_example(rule: str) -> None:
+    text = section(f"`{rule}`", "####")
+    _, _, near = text.strip().split("\n\n")[0].partition("near-miss")
+    for name in names(near):
+        source = resolve(f"radixcheck.targets.honest:{name}")
+        assert None is check(source.open, example(text)).violation, name
+
+
+# -------------------------------------------------------------------------------- the order
+
+
+def bounds(**promises: Any) -> dict[tuple[int, ...], tuple[float, float]]:
+    """Return the interval of each leaf after the first worked example of contract.md."""
+    model = Model(Capabilities(**promises))
+    model.inserted([], (1, 2, 3, 4), [1, 2, 3, 4], (), 0, 1)
+    model.inserted([], (7, 8), [5, 6], (), 0, 2)
+    model.matched(model.find((1, 2), ()), 3)
+    return {key: model.order.bounds(leaf)[:2] for _, key, leaf in model.leaves()}
+
+
+def test_the_worked_example_has_the_intervals_that_are_drawn() -> None:
+    assert {(1, 2, 3, 4): (1, 3), (7, 8): (2, 2)} == bounds()
+
+
+def test_the_worked_example_has_points_where_only_the_matched_is_stamped() -> None:
+    assert {(1, 2, 3, 4): (1, 1), (7, 8): (2, 2)} == bounds(stamps="matched")
+
+
+# ------------------------------------------------------------------------------ trace files
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """Return the fenced blocks of `language`."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_trace_file_of_contract_shows_every_operation() -> None:
+    whole, _ = blocks(CONTRACT, "json")
+    assert set(OPERATIONS) == {each.kind for each in traces.loads(whole.encode()).operations}
+
+
+def test_the_back_reference_of_contract_is_what_is_written() -> None:
+    _, line = blocks(CONTRACT, "json")
+    first = tuple(range(1, 61))
+    written = traces.dumps(Trace((MatchPrefix(first), MatchPrefix((*first[:50], 7)))))
+    assert line.replace(" ", "").encode() == written.splitlines(keepends=True)[2]
+
+
+# ------------------------------------------------------- what a reader types, and what is said
+
+MARK = re.compile(
+    r"^(?:<!-- (?P<what>file|in): (?P<name>\S+) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+"""A fenced block; ``file`` is written before what follows is run, ``in`` changes its methods."""
+
+RUN = ("run", "smoke")
+SHORT = ("--seed", "1", "--max-ops", "4000")
+"""What a command is limited to that would take its time."""
+
+
+def with_methods(source: str, methods: str) -> str:
+    """Put `methods` in the place of those of the same name in `source`, or at its end."""
+    for method in re.split(r"\n(?=    def )", methods.rstrip()):
+        name = re.match(r" +def (\w+)", method)
+        assert name is not None, method
+        old = re.compile(rf"^    def {name[1]}\(.*?(?=^    def |^class |\Z)", re.M | re.DOTALL)
+        new = method.strip("\n") + "\n\n"
+        source = old.sub(lambda _: new, source) if old.search(source) else f"{source}\n{new}"
+    return source
+
+
+def run_command(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run ``radixcheck`` as a reader does, in a terminal of 80 columns."""
+    if words[1] in RUN:
+        given = set(words)
+        pairs = zip(SHORT[::2], SHORT[1::2], strict=True)
+        words = [*words, *(word for pair in pairs if pair[0] not in given for word in pair)]
+    settings = {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("RADIXCHECK_")}
+    return subprocess.run(
+        [sys.executable, "-m", *words],
+        cwd=folder,
+        env=kept | settings,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def first_unsaid(shown: list[str], said: list[str]) -> str:
+    """Return the first of the lines `shown` that was not `said` there; empty if all were.
+
+    ``...`` stands for any lines, and within a line for any text; a duration is as long as it is.
+    """
+    place, skip = 0, False
+    for line in shown:
+        if line.strip() == "...":
+            skip = True
+            continue
+        pattern = re.compile(".*?".join(map(re.escape, timeless(line).rstrip().split("..."))))
+        rest = said[place:] if skip else said[place : place + 1]
+        found = (at for at, each in enumerate(rest) if pattern.fullmatch(timeless(each).rstrip()))
+        if (at := next(found, None)) is None:
+            return line
+        place, skip = place + at + 1, False
+    return ""
+
+
+def timeless(line: str) -> str:
+    """Take how long it took out of a line."""
+    return re.sub(r"\d+(\.\d+)? s\b", "some seconds", line)
+
+
+def sessions(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each command of a console block with the lines shown below it."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, *shown = part.splitlines()
+        yield command, shown
+
+
+def follow(document: Path, folder: Path) -> Iterator[tuple[str, str]]:
+    """Do what a document tells, and yield per command what it shows and what is not so."""
+    code = "0"
+    for block in MARK.finditer(document.read_text(encoding="utf-8")):
+        if block["what"] == "file":
+            (folder / block["name"]).write_text(block["text"])
+        elif block["what"] == "in":
+            path = folder / block["name"]
+            path.write_text(with_methods(path.read_text(), block["text"]))
+        elif block["language"] == "console":
+            for command, shown in sessions(block["text"]):
+                if command == "echo $?":
+                    yield command, first_unsaid(shown, [code])
+                elif command.startswith("radixcheck "):
+                    ended = run_command(shlex.split(command), folder)
+                    code = str(ended.returncode)
+                    said = (ended.stdout + ended.stderr).splitlines()
+                    yield command, first_unsaid(shown, said)
+
+
+DOCUMENTS = ("README.md", "docs/writing-a-target.md", "docs/reading-a-finding.md")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_what_a_document_shows_is_what_a_reader_sees(document: str, tmp_path: Path) -> None:
+    told = list(follow(CHECKOUT / document, tmp_path))
+    assert [(command, "") for command, _ in told] == told
+    assert told
