@@ -47,11 +47,13 @@ def make_slots(kind: str, slots: Sequence[int], device: str | None = None) -> Sl
     Raises:
         ImportError: the library of that kind is not installed.
     """
-    return _maker(kind, device)(slots)
+    return slots_maker(kind, device)(slots)
 
 
 @cache
-def _maker(kind: str, device: str | None) -> _Maker:
+def slots_maker(kind: str, device: str | None = None) -> Callable[[Sequence[int]], Slots]:
+    """Return what makes a fresh buffer of each list of slots; arguments and errors as
+    `make_slots`."""
     return _MAKERS[kind](device)
 
 

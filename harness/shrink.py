@@ -18,7 +18,17 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain, combinations, count, cycle, pairwise, product, takewhile
+from itertools import (
+    chain,
+    combinations,
+    count,
+    cycle,
+    filterfalse,
+    pairwise,
+    permutations,
+    product,
+    takewhile,
+)
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -26,7 +36,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from radixcheck.operations import (
-    AnyOperation,
     Audit,
     DecRef,
     Evict,
@@ -43,8 +52,8 @@ from radixcheck.trace import Trace
 MAX_STEPS = 2000
 """Predicate calls after which shrinking stops wherever it is. Most traces need fewer than 100."""
 
-FEW, FEW_PREFIXES = 24, 128
-"""Up to so many things may be tried each with each. With more, a trace is left to other passes."""
+FEW, FEW_TOKENS = 24, 128
+"""Up to so many things are tried each with each; what has more of them is left to other passes."""
 
 Candidates: TypeAlias = Generator[Trace, Trace, None]
 Pass: TypeAlias = Callable[[Trace], Candidates]
@@ -110,10 +119,11 @@ class _Search:
 
     def exhaust(self, candidates: Candidates) -> None:
         """Try whatever one pass proposes."""
-        with suppress(StopIteration):
-            candidate = next(candidates)
-            while True:
-                self.consider(candidate)
+        candidate = next(candidates, None)
+        while candidate is not None:
+            self.consider(candidate)
+            candidate = None
+            with suppress(StopIteration):
                 candidate = candidates.send(self.simplest)
 
     def consider(self, candidate: Trace) -> None:
@@ -172,9 +182,9 @@ def _looks(trace: Trace, supports: Supports) -> tuple[Any, ...]:
 
 
 def keep_related(trace: Trace) -> Candidates:
-    """Keep the 4, 8, 16, ... operations closest to the last: by common tokens, then by age.
+    """Keep the 4, 8, 16, ... operations that have most tokens in common with the last one.
 
-    Small candidates are cheap to try, and all of them together cost two runs of the original.
+    Small candidates are cheap to try: all of them together cost about two runs of the original.
     """
     ranked = _by_kinship(trace)
     for size in takewhile(lambda size: size < len(ranked), (4 << n for n in count())):
@@ -184,12 +194,13 @@ def keep_related(trace: Trace) -> Candidates:
 
 
 def drop_operations(trace: Trace) -> Candidates:
-    """Drop chunks of operations, large ones first. The last one is what failed, and goes alone.
+    """Drop chunks of operations: large ones first, and old ones, which are missed the least.
 
-    A match takes with it whatever needs its handle.
+    The last operation is what failed, and goes alone. A match takes along what needs its handle.
     """
-    for chunk in _chunks(len(trace.operations) - 1):
-        trace = yield _without(trace, chunk)
+    for ago in _chunks(len(trace.operations) - 1):
+        last = len(trace.operations) - 1
+        trace = yield _without(trace, range(last - ago.stop, last - ago.start))
     yield _without(trace, [len(trace.operations) - 1])
 
 
@@ -215,18 +226,22 @@ def share_handles(trace: Trace) -> Candidates:
 
 
 def join_evicts(trace: Trace) -> Candidates:
-    """Replace two evicts by one of their sum, where the later or the earlier one was."""
-    for (early, some), (late, more) in reversed(list(pairwise(_evicts(trace)))):
-        trace = yield _with_evict(trace, late, [early], some + more)
-        trace = yield _with_evict(trace, early, [late], some + more)
+    """Replace two evicts by one of their sum, where the earlier or the later one was."""
+    for late in reversed(range(1, len(_evicts(trace)))):
+        pair = _evicts(trace)[late - 1 : late + 1]
+        amount = sum(amount for _, amount in pair)
+        orders = permutations([place for place, _ in pair])
+        for joined in [_with_evict(trace, kept, [other], amount) for kept, other in orders]:
+            trace = yield joined
 
 
 def trade_evicts(trace: Trace) -> Candidates:
     """Drop an insert or an evict, and give another evict the amount that makes up for it."""
     for dropped, _ in reversed(_few(_places(trace, Insert | Evict, "kind"))):
-        for evict, _ in _evicts(trace):
-            traded = partial(_with_evict, trace, evict, [dropped])
-            trace = yield from _lowest(trace, _size(trace)[1] + 1, traded)
+        before = trace
+        for evict, _ in _evicts(before):
+            traded = partial(_with_evict, before, evict, [dropped])
+            trace = yield from _lowest(trace, _size(before)[1] + 1, traded)
 
 
 # Passes: shorter keys
@@ -277,14 +292,13 @@ def shorten_keys(trace: Trace) -> Candidates:
 def detach_keys(trace: Trace) -> Candidates:
     """Replace a key, wherever it is used, by one page that is like no other."""
     for key in dict.fromkeys(_values(trace, "tokens")):
-        page = (max(_tokens(trace), default=0) + 1,) * _page_size(trace)
+        page = (next(_fresh_tokens(trace)),) * _page_size(trace)
         trace = yield _substituted(trace, "tokens", {key: page})
 
 
 def reuse_keys(trace: Trace) -> Candidates:
     """Replace one key by a prefix of another, or by such a prefix and the key's own last token."""
-    keys, prefixes = _places(trace, Keyed, "tokens"), _few(_prefixes(trace), FEW_PREFIXES)
-    for (place, key), prefix in product(keys, prefixes):
+    for (place, key), prefix in product(_places(trace, Keyed, "tokens"), _prefixes(trace)):
         trace = yield _edited(trace, place, tokens=prefix)
         trace = yield _edited(trace, place, tokens=prefix + key[-1:])
 
@@ -316,7 +330,7 @@ def simplify_namespaces(trace: Trace) -> Candidates:
     trace = yield _substituted(trace, "namespace", dict.fromkeys(namespaces, ()))
     for old in reversed(namespaces):
         trace = yield _with_tokens_instead(trace, old)
-        for new in ((), *namespaces, *_shorter_namespaces(old)):
+        for new in ((), ("a",), ("b",), *namespaces, *_shorter_namespaces(old)):
             trace = yield _substituted(trace, "namespace", {old: new})
 
 
@@ -344,7 +358,7 @@ def lower_tokens(trace: Trace) -> Candidates:
 
 def repeat_tokens(trace: Trace) -> Candidates:
     """Replace the last token of a prefix by a smaller one, in all keys that have the prefix."""
-    for prefix, token in product(_few(_prefixes(trace), FEW_PREFIXES), _tokens(trace)):
+    for prefix, token in product(reversed(_prefixes(trace)), _tokens(trace)):
         trace = yield _with_prefix(trace, prefix, (*prefix[:-1], token))
 
 
@@ -427,9 +441,9 @@ def _lowest(
     return trace
 
 
-def _few(things: Sequence[Any], limit: int = FEW) -> Sequence[Any]:
+def _few(things: Sequence[Any]) -> Sequence[Any]:
     """The things themselves, or none if they are more than a few."""
-    return things if len(things) <= limit else ()
+    return things if len(things) <= FEW else ()
 
 
 # What passes are made of: reading a trace
@@ -486,9 +500,14 @@ def _tokens(trace: Trace) -> list[int]:
     return list(dict.fromkeys(chain(*_values(trace, "tokens"))))
 
 
+def _fresh_tokens(trace: Trace) -> Iterator[int]:
+    """Tokens that are not in use, the lowest first."""
+    return filterfalse(set(_tokens(trace)).__contains__, count(1))
+
+
 def _prefixes(trace: Trace) -> list[Tokens]:
-    """All prefixes of all keys, shortest first."""
-    keys = _values(trace, "tokens")
+    """All prefixes of all keys, shortest first, if they are few."""
+    keys = _values(trace, "tokens") if _size(trace)[1] <= FEW_TOKENS else []
     found = {key[:end] for key in keys for end in range(1, len(key) + 1)}
     return sorted(found, key=lambda key: (len(key), key))
 
@@ -508,7 +527,7 @@ def _choices(trace: Trace, supports: Supports) -> list[tuple[str, list[Any]]]:
 
 
 def _by_kinship(trace: Trace) -> list[int]:
-    """Rank the places: first the operations whose subject is most like that of the last one."""
+    """Rank the places: first what shares most with the subject of the last, then what is near."""
     subjects = _subjects(trace)
     tokens, namespace = subjects[-1] if subjects else NOTHING
     kinship = [(_common(key, tokens), space == namespace) for key, space in subjects]
@@ -532,18 +551,14 @@ def _subjects(trace: Trace) -> list[tuple[Tokens, Namespace]]:
 
 
 def _without(trace: Trace, dropped: Container[int]) -> Trace:
-    """Leave out operations, and with them the locks and loans of handles no longer named."""
-    kept: list[AnyOperation] = []
-    named: set[str | None] = {None}
-    for place, operation in enumerate(trace.operations):
-        unnamed = isinstance(operation, Lock) and operation.handle not in named
-        if unnamed or place in dropped:
-            continue
-        if isinstance(operation, MatchPrefix):
-            named.add(operation.handle)
-        lost = isinstance(operation, Insert) and operation.lent not in named
-        kept.append(replace(operation, lent=None) if lost else operation)
-    return trace.replace(operations=tuple(kept))
+    """Leave out operations, and the locks and loans of handles that are no longer named."""
+    operations = enumerate(trace.operations)
+    kept = tuple(operation for place, operation in operations if place not in dropped)
+    fewer = trace.replace(operations=kept)
+    if not (lost := set(_handles(trace)) - set(_handles(fewer))):
+        return fewer
+    able = (op for op in kept if not (isinstance(op, Lock) and op.handle in lost))
+    return _substituted(trace.replace(operations=tuple(able)), "lent", dict.fromkeys(lost))
 
 
 def _edited(trace: Trace, place: int, **changes: Any) -> Trace:
@@ -590,11 +605,11 @@ def _with_evict(trace: Trace, place: int, dropped: Container[int], amount: int) 
 
 def _with_tokens_instead(trace: Trace, namespace: Namespace) -> Trace:
     """Give up a namespace, and write its keys in tokens that are used nowhere else."""
-    highest = max(_tokens(trace), default=0)
+    fresh = dict(zip(_tokens(trace), _fresh_tokens(trace), strict=False))
     for place, operation in enumerate(trace.operations):
         if isinstance(operation, Keyed) and operation.namespace == namespace:
-            fresh = tuple(highest + 1 + token for token in operation.tokens)
-            trace = _edited(trace, place, namespace=(), tokens=fresh)
+            tokens = tuple(fresh[token] for token in operation.tokens)
+            trace = _edited(trace, place, namespace=(), tokens=tokens)
     return trace
 
 

@@ -97,7 +97,7 @@ _TABLE: tuple[tuple[str, str, Applies | None] | tuple[str, str, Applies, str], .
     ("insert-after-match", "an insert hands back slots that a match lent it", _always),
     ("empty-key", "a key has no token", _always),
     ("long-key", "a key has more than 100 tokens", _always),
-    ("slots-reused", "an evicted slot is handed out again for another prefix", _always, "evict"),
+    ("slots-reused", "a slot that came back is handed out for another prefix", _always, "evict"),
     (
         "reinserted-after-eviction",
         "the prefix of a handle that died is stored again",

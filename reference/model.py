@@ -127,9 +127,16 @@ class Model:
 
     def matched(self, path: Path, now: float) -> None:
         """A match ended at the end of `path`."""
-        if path:
-            touch(path[-1], now, matches=1)
-            self._ended(path[-1], now, hits=1)
+        if not path:
+            return
+        end = path[-1]
+        use = end.uses or uses(end)
+        use.touched = now
+        use.matches += 1
+        if end.children:
+            stir(end, now, hits=1)
+        else:
+            self.order.note(end)
 
     def inserted(
         self,
@@ -178,13 +185,22 @@ class Model:
         """Make a handle on the prefix that ends with `path`."""
         if not path:
             return Handle(None, 0, [])
-        run = [] if self._match_splits else list(self._run_below(path[-1]))
-        handle = Handle(path[-1], len(path) * self.page_size, run)
-        for position in {path[-1], (run or path)[-1]}:
-            if position.handles is None:
-                position.handles = []
-            position.handles.append(handle)
+        end, length = path[-1], len(path) * self.page_size
+        if self._match_splits:
+            handle = Handle(end, length, [])
+        else:
+            handle = Handle(end, length, list(self._run_below(end)))
+            if handle.run:  # it dies with the lowest position that it may cover
+                self._die_with(handle.run[-1], handle)
+        self._die_with(end, handle)
         return handle
+
+    @staticmethod
+    def _die_with(position: Position, handle: Handle) -> None:
+        if position.handles is None:
+            position.handles = [handle]
+        else:
+            position.handles.append(handle)
 
     def lock(self, handle: Handle, now: float) -> int:
         """Add a lock and return the number of tokens that became covered by it."""
@@ -289,32 +305,35 @@ class Model:
     def _cover(self, end: Position) -> int:
         """Count one more reason to keep `end`; a position's first reason is one for its parent
         too."""
-        before, position = self.covered_tokens, end
+        tokens, position = 0, end
         while position.parent is not None:
             position.cover += 1
             if position.cover > 1:
                 break
-            self._became_covered(position, 1)
+            tokens += self._free_tokens(position, -1)
             position = position.parent
-        return self.covered_tokens - before
+        self.covered_tokens += tokens
+        return tokens
 
     def _uncover(self, end: Position) -> int:
-        before, position = self.covered_tokens, end
+        tokens, position = 0, end
         while position.parent is not None:
             position.cover -= 1
             if position.cover:
                 break
-            self._became_covered(position, -1)
+            tokens += self._free_tokens(position, 1)
             position = position.parent
+        self.covered_tokens -= tokens
         if not end.children:
             self.order.note(end)
-        return before - self.covered_tokens
+        return tokens
 
-    def _became_covered(self, position: Position, sign: int) -> None:
+    def _free_tokens(self, position: Position, sign: int) -> int:
+        """Count the tokens of a position that is no longer surely locked, or from now on is."""
         tokens = self.tokens_of(position) if position.copies else self.page_size
-        self.covered_tokens += sign * tokens
         if position.maybe:
-            self.maybe_tokens -= sign * tokens
+            self.maybe_tokens += sign * tokens
+        return tokens
 
     def _run_below(self, position: Position) -> Iterator[Position]:
         """Yield the unbranched way down from `position`: an uncut edge may reach as far."""

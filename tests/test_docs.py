@@ -262,25 +262,29 @@ def run_command(words: list[str], folder: Path) -> subprocess.CompletedProcess[s
 def first_unsaid(shown: list[str], said: list[str]) -> str:
     """Return the first of the lines `shown` that was not `said` there; empty if all were.
 
-    ``...`` stands for any lines, and within a line for any text; a duration is as long as it is.
+    ``...`` stands for any lines, and within a line for any text. Counts and durations may differ.
     """
     place, skip = 0, False
     for line in shown:
         if line.strip() == "...":
             skip = True
             continue
-        pattern = re.compile(".*?".join(map(re.escape, timeless(line).rstrip().split("..."))))
+        pattern = re.compile(".*?".join(map(re.escape, uncounted(line).split("..."))))
         rest = said[place:] if skip else said[place : place + 1]
-        found = (at for at, each in enumerate(rest) if pattern.fullmatch(timeless(each).rstrip()))
+        found = (at for at, each in enumerate(rest) if pattern.fullmatch(uncounted(each)))
         if (at := next(found, None)) is None:
             return line
         place, skip = place + at + 1, False
     return ""
 
 
-def timeless(line: str) -> str:
-    """Take how long it took out of a line."""
-    return re.sub(r"\d+(\.\d+)? s\b", "some seconds", line)
+COUNTS = re.compile(r"\d+(\.\d+)? s\b|[\d,]+ (?=operations,|traces)|(?<=shrunk from )[\d,]+")
+"""What another machine, or another release, counts otherwise."""
+
+
+def uncounted(line: str) -> str:
+    """Take out of a line what may differ."""
+    return COUNTS.sub("some ", line).rstrip()
 
 
 def sessions(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -300,10 +304,11 @@ def follow(document: Path, folder: Path) -> Iterator[tuple[str, str]]:
             path = folder / block["name"]
             path.write_text(with_methods(path.read_text(), block["text"]))
         elif block["language"] == "console":
-            for command, shown in sessions(block["text"]):
+            for line, shown in sessions(block["text"]):
+                command = line.rpartition("&& ")[2]
                 if command == "echo $?":
                     yield command, first_unsaid(shown, [code])
-                elif command.startswith("radixcheck "):
+                elif command.startswith(("radixcheck ", "pytest ")):
                     ended = run_command(shlex.split(command), folder)
                     code = str(ended.returncode)
                     said = (ended.stdout + ended.stderr).splitlines()
@@ -318,3 +323,36 @@ def test_what_a_document_shows_is_what_a_reader_sees(document: str, tmp_path: Pa
     told = list(follow(CHECKOUT / document, tmp_path))
     assert [(command, "") for command, _ in told] == told
     assert told
+
+
+# ------------------------------------------------------------------------------- sglang.md
+
+RELEASES = os.environ.get("RADIXCHECK_SGLANG_RELEASES")
+SGLANG = (CHECKOUT / "docs" / "sglang.md").read_text(encoding="utf-8")
+
+
+def programs() -> Iterator[tuple[str, str, str, bool]]:
+    """Yield each program of sglang.md with a release that is named for it, and if it fails there."""
+    for letter, told in re.findall(r"^### (\w)\. (.*?)^```$", SGLANG, re.MULTILINE | re.DOTALL):
+        sentence, _, program = told.partition("```python\n")
+        fails, _, passes = sentence.partition("Passes on")
+        for part, failing in ((fails, True), (passes, False)):
+            for release in re.findall(r"\d+\.\d+\.\d+", part):
+                yield letter, release, program, failing
+
+
+@pytest.mark.parametrize(("letter", "release", "program", "failing"), list(programs()))
+def test_a_program_fails_on_exactly_the_releases_that_are_named(
+    letter: str, release: str, program: str, failing: bool
+) -> None:
+    if RELEASES is None or not (folder := Path(RELEASES) / release).is_dir():
+        pytest.skip("RADIXCHECK_SGLANG_RELEASES names no folder with this release")
+    code = re.sub(r"PATH/TO/sglang-[\d.]+", str(folder), program)
+    names: dict[str, Any] = {}
+    exec(blocks(SGLANG, "python")[0], names)
+    failed = False
+    try:
+        exec(code, names)
+    except (AssertionError, IndexError):
+        failed = True
+    assert failing == failed, letter

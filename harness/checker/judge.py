@@ -149,7 +149,7 @@ class Checker:
         trial.refused = False
         outcome = APPLY[type(operation)](trial, operation)
         if type(outcome) is not Failure:
-            self._look_inside(operation)
+            self._compare_sizes(operation)
         if trial.recording:
             reading = trial.clock.reading
             self.steps.append(Step(operation, outcome or Done(), reading, self._auditing))
@@ -173,25 +173,30 @@ class Checker:
             return "lock-underflow"
         return rule
 
-    def _look_inside(self, operation: AnyOperation) -> None:
-        """Compare what the target says about itself."""
+    def _compare_sizes(self, operation: AnyOperation) -> None:
         trial = self.trial
-        walking = trial.step >= self._next_look
         try:
-            if not walking and trial.sizes.agree():
+            if trial.step < self._next_look and trial.sizes.agree():
                 return
-            drifts = list(trial.sizes.drifts(walking=walking))
-            dump = list(trial.calls.dump()) if walking and trial.calls.dump is not None else []
+            self._look_around(operation)
         except BadAnswer:
             raise
         except Exception as error:
             trial.failed(error)
-            return
-        for drift in drifts:
+
+    def _look_around(self, operation: AnyOperation) -> None:
+        """Find the sizes that are off, and now and then look at what makes a target walk its
+        tree."""
+        trial = self.trial
+        walking = trial.step >= self._next_look
+        for drift in trial.sizes.drifts(walking=walking):
             rule, told = self._name_drift(operation, drift), f"{drift.name}() "
             trial.breaks(rule, f"{told}{drift.expected}", f"{told}{drift.actual}")
-        trial.broken += structure.contradictions(dump, trial.capabilities)
-        if walking and trial.step >= FIRST_LOOKS:
+        if not walking:
+            return
+        if trial.calls.dump is not None:
+            trial.broken += structure.contradictions(list(trial.calls.dump()), trial.capabilities)
+        if trial.step >= FIRST_LOOKS:
             self._next_look = trial.step + max(SELDOM, len(trial.model.owner))
 
     def _name_drift(self, operation: AnyOperation, drift: Drift) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from radixcheck.buffers import BadAnswer, make_slots, make_tokens, read_slots
+from radixcheck.buffers import BadAnswer, make_tokens, read_slots
 from radixcheck.checker.broken import counted
 from radixcheck.checker.calls import read_length, read_match
 from radixcheck.checker.explain import explain_match
@@ -13,9 +13,9 @@ from radixcheck.reference.model import Pages, Path
 
 def match_prefix(trial: Trial, operation: MatchPrefix) -> Outcome | None:
     """Compare the length and every slot of a match."""
-    if not trial.takes(operation.namespace):
+    if operation.namespace and not trial.takes(operation.namespace):
         return trial.skip("the target has no such namespaces")
-    if _is_locked(trial, operation.handle):
+    if operation.handle in trial.handles and trial.handles[operation.handle].model.locks:
         return trial.skip("a handle of that name is locked")
     model, tokens = trial.model, make_tokens(operation.tokens)
     original = tokens[:]
@@ -41,27 +41,22 @@ def match_prefix(trial: Trial, operation: MatchPrefix) -> Outcome | None:
     return Matched(length, tuple(actual)) if trial.recording else None
 
 
-def _is_locked(trial: Trial, name: str | None) -> bool:
-    held = None if name is None else trial.handles.get(name)
-    return held is not None and held.model.locks > 0
-
-
 def insert(trial: Trial, operation: Insert) -> Outcome | None:
     """Compare how much of a key was stored before, and store the rest."""
-    if not trial.takes(operation.namespace):
+    if operation.namespace and not trial.takes(operation.namespace):
         return trial.skip("the target has no such namespaces")
     model = trial.model
     pages = model.pages(operation.tokens)
     path = model.find(pages, operation.namespace)
-    lent = _lent(trial, operation, path)
+    lent = [] if operation.lent is None else _lent(trial, operation.lent, path)
     if lent is None:
         return trial.skip("the lent prefix is gone, or no prefix of the key")
     trial.witness.insert(operation, pages, path)
     owned_from = len(lent)
-    slots = lent + _fresh_slots(trial, len(operation.tokens) - owned_from)
-    given = len(pages) * model.page_size if trial.aligns else len(slots)
-    tokens = make_tokens(operation.tokens[:given])
-    original, buffer = tokens[:], make_slots(trial.slots_as, slots[:given])
+    slots = lent + trial.pool.take(len(operation.tokens) - owned_from)
+    given = slots[: len(pages) * model.page_size] if trial.aligns else slots
+    tokens = make_tokens(operation.tokens[: len(given)])
+    original, buffer = tokens[:], trial.make_slots(given)
     trial.mutations += 1
     try:
         answer = trial.calls.insert(
@@ -72,18 +67,17 @@ def insert(trial: Trial, operation: Insert) -> Outcome | None:
         model.refused(path, trial.now)
         return trial.failed(error, may_refuse=True)
     existing = answer if type(answer) is int else read_length(answer, "insert")
-    _judge_existing(trial, existing, pages, path)
+    if existing != len(path) * model.page_size:
+        _judge_existing(trial, existing, pages, path)
     _store(trial, operation, path, pages, slots, owned_from)
     trial.check_tokens(tokens, original)
-    trial.check_slots(buffer, slots[:given])
-    return Inserted(existing, tuple(slots[:given]), owned_from) if trial.recording else None
+    trial.check_slots(buffer, given)
+    return Inserted(existing, tuple(given), owned_from) if trial.recording else None
 
 
-def _lent(trial: Trial, operation: Insert, path: Path) -> list[int] | None:
-    """Return the slots that the match behind ``lent`` answered; None if it answers no longer."""
-    if operation.lent is None:
-        return []
-    held = trial.alive(operation.lent)
+def _lent(trial: Trial, handle: str, path: Path) -> list[int] | None:
+    """Return the slots that the match behind `handle` answered; None if it answers no longer."""
+    held = trial.alive(handle)
     if held is None:
         return None
     depth = held.model.length // trial.model.page_size
@@ -92,16 +86,9 @@ def _lent(trial: Trial, operation: Insert, path: Path) -> list[int] | None:
     return trial.model.slots(path[:depth])
 
 
-def _fresh_slots(trial: Trial, count: int) -> list[int]:
-    reused = trial.pool.reused
-    slots = trial.pool.take(count)
-    trial.witness.slots_taken(trial.pool.reused - reused)
-    return slots
-
-
 def _judge_existing(trial: Trial, actual: int, pages: Pages, path: Path) -> None:
     size = trial.model.page_size
-    if actual == len(path) * size or (trial.disabled and actual == len(pages) * size):
+    if trial.disabled and actual == len(pages) * size:
         return
     if actual % size:
         trial.breaks("unaligned-match", f"a multiple of {size}", str(actual))

@@ -24,7 +24,8 @@ def inc_ref(trial: Trial, operation: IncRef) -> Outcome | None:
     except Exception as error:
         return trial.failed(error)
     covered = trial.model.lock(held.model, trial.now)
-    _check_delta(trial, delta, -covered, maybe)
+    if delta != -covered and delta is not None:
+        _check_delta(trial, delta, -covered, maybe)
     return Changed(delta) if trial.recording else None
 
 
@@ -41,16 +42,17 @@ def dec_ref(trial: Trial, operation: DecRef) -> Outcome | None:
     except Exception as error:
         return trial.failed(error)
     uncovered = trial.model.unlock(held.model, trial.now)
-    _check_delta(trial, delta, uncovered, maybe)
+    if delta != uncovered and delta is not None:
+        _check_delta(trial, delta, uncovered, maybe)
     return Changed(delta) if trial.recording else None
 
 
 def _check_delta(trial: Trial, delta: Any, expected: int, maybe_before: int) -> None:
-    """Compare the change of the evictable size that a lock reports, where it reports one.
+    """Judge a reported change of the evictable size that is not the expected one.
 
     What a lock may cover below its prefix, before or after, blurs the change by as much.
     """
-    if delta == expected or delta is None or trial.capabilities.deltas == "absent":
+    if trial.capabilities.deltas == "absent":
         return
     delta = read_length(delta, "a lock")
     allowed = trial.sizes.blurred(expected, maybe_before)

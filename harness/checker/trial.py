@@ -7,7 +7,7 @@ from array import array
 from collections import Counter
 from typing import Any
 
-from radixcheck.buffers import OVERWRITTEN, overwrite, unchanged
+from radixcheck.buffers import OVERWRITTEN, overwrite, slots_maker, unchanged
 from radixcheck.checker.broken import Broken, listed
 from radixcheck.checker.calls import Calls, failure
 from radixcheck.checker.sizes import Sizes
@@ -55,8 +55,8 @@ class Trial:
         self.calls = Calls(target)
         self.model = Model(can)
         self.sizes = Sizes(target, can, self.model)
-        self.witness = Witness(can, self.model)
         self.pool = SlotPool(can.page_size)
+        self.witness = Witness(can, self.model, self.pool)
         self.clock = clock
         self.ages = Ages(can, clock)
 
@@ -85,7 +85,7 @@ class Trial:
         self.aligns = can.unaligned_insert == "caller-aligns"
         self.keeps_copies = can.duplicates == "both-kept"
         self.ranked = can.priorities == "present"
-        self.slots_as = can.slots_as
+        self.make_slots = slots_maker(can.slots_as)
         self._fleeting = can.idle_handles == "until-next-mutation"
         self._most_names = MOST_NAMES[can.namespaces]
 
@@ -118,7 +118,7 @@ class Trial:
 
     def takes(self, namespace: Namespace) -> bool:
         """Tell whether the target knows such namespaces."""
-        return not namespace or len(namespace) <= self._most_names
+        return len(namespace) <= self._most_names
 
     def check_tokens(self, buffer: array[int], original: array[int]) -> None:
         """See that the target left the caller's key alone; then reuse a buffer that was lent."""

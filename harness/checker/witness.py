@@ -12,6 +12,7 @@ from radixcheck.operations import Evict, Insert, MatchPrefix, Namespace, Tokens
 from radixcheck.reference.eviction import Bounds
 from radixcheck.reference.model import Model, Pages, Path
 from radixcheck.reference.positions import Handle, Position, only_child
+from radixcheck.slots import SlotPool
 
 LATE = 16
 """A handle that is locked this many operations after its match is locked late."""
@@ -21,20 +22,25 @@ LOOK_AT_CHILDREN = 8
 
 
 class Witness:
-    """Sees every operation before the model moves on, and counts what was special about it."""
+    """Sees every operation before the model moves on, and counts what was special about it.
 
-    def __init__(self, capabilities: Capabilities, model: Model) -> None:
+    A position at which no operation has ended, and that has one child, surely lies in the middle
+    of an edge.
+    """
+
+    def __init__(self, capabilities: Capabilities, model: Model, pool: SlotPool) -> None:
         self.reached: Counter[str] = Counter()
         self._model = model
+        self._pool = pool
         self._paged = capabilities.page_size > 1
         self._named = capabilities.namespaces != "absent"
         self._graves: set[tuple[Namespace, Tokens]] = set()
-        self._any_evicted = False
 
     def match(self, operation: MatchPrefix, pages: Pages, path: Path) -> None:
         """A match is about to end at the end of `path`."""
         reached = self.reached
-        self._key(operation, pages, path)
+        if self._paged or not 0 < len(operation.tokens) <= LONG_TOKENS:
+            self._key(operation, pages, path)
         if not path:
             reached["match-misses"] += 1
             if self._named:
@@ -42,7 +48,7 @@ class Witness:
             return
         if len(path) == len(pages):
             reached["match-whole-key"] += 1
-        if (below := self._inside_edge(path)) is not None:
+        if path[-1].uses is None and (below := only_child(path[-1])) is not None:
             reached["match-ends-inside-edge"] += 1
             if len(path) < len(pages):
                 reached["match-parts-inside-edge"] += 1
@@ -52,9 +58,12 @@ class Witness:
     def insert(self, operation: Insert, pages: Pages, path: Path) -> None:
         """An insert is about to add what `path` lacks of `pages`."""
         reached = self.reached
-        self._key(operation, pages, path)
+        if self._paged or not 0 < len(operation.tokens) <= LONG_TOKENS:
+            self._key(operation, pages, path)
         if self._paged and len(operation.tokens) % self._model.page_size:
             reached["unaligned-tail"] += 1
+        if self._pool.reused:
+            reached["slots-reused"] = self._pool.reused
         if path:
             reached["insert-without-match" if operation.lent is None else "insert-after-match"] += 1
         if len(path) == len(pages):
@@ -62,7 +71,7 @@ class Witness:
                 self._stored_key(operation, path[-1])
         elif path and not path[-1].children:
             reached["insert-extends-leaf"] += 1
-        elif (below := self._inside_edge(path)) is not None:
+        elif path and path[-1].uses is None and (below := only_child(path[-1])) is not None:
             reached["edge-split"] += 1
             if below.cover:
                 reached["split-under-lock"] += 1
@@ -82,7 +91,6 @@ class Witness:
             reached["evict-more-than-there-is"] += 1
         if not freed.slots:
             return
-        self._any_evicted = True
         if model.covered_tokens:
             reached["evict-spares-locked"] += 1
         if len(freed.slots) > operation.num_tokens:
@@ -126,11 +134,6 @@ class Witness:
         elif delta < 0:
             self.reached["clock-ran-back"] += 1
 
-    def slots_taken(self, reused_pages: int) -> None:
-        """Slots were handed out, of which some had come back before."""
-        if reused_pages and self._any_evicted:
-            self.reached["slots-reused"] += 1
-
     # ---- inside
     # ----------------------------------------------------------------------------------------------
 
@@ -153,13 +156,6 @@ class Witness:
         token = _first_token(pages[len(path)])
         near = token in map(_first_token, islice(path[-1].children, LOOK_AT_CHILDREN))
         self.reached["divergence-inside-page" if near else "page-boundary-divergence"] += 1
-
-    def _inside_edge(self, path: Path) -> Position | None:
-        """Return what goes on below, if `path` ends in the middle of an edge for sure: no operation
-        ended there."""
-        if not path or path[-1].uses is not None:
-            return None
-        return only_child(path[-1])
 
     def _stored_key(self, operation: Insert, end: Position) -> None:
         self.reached["insert-stored-key"] += 1

@@ -4,6 +4,8 @@
 ``options``  what several commands take; ``settings`` what pyproject.toml adds
 ``runner``   judge a target, show and save what is found
 ``errors``   from what went wrong to a message and an exit code of ``codes``
+``results``  one trace replayed, on a target that ``sources`` finds for it
+``claims``   what `smoke` checks in turn: ``promises`` and ``plain`` calls, made on a ``bench``
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ A traceback is shown where it helps: with ``-v``, and where radixcheck itself is
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from radixcheck.report import Screen
 
 P = ParamSpec("P")
+
+_SIGPIPE = 128 + 13
+"""What a shell reports of a process that wrote into a closed pipe."""
 
 WHOSE = {
     "user": "what was asked for",
@@ -64,7 +66,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 def _nobody_reads() -> int:
     """Let a process whose output nobody reads any more end as a shell expects it to."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 128 + signal.SIGPIPE
+    return _SIGPIPE
 
 
 def show_error(error: BaseException, verbose: bool = False) -> Code:

@@ -80,7 +80,7 @@ _SOURCES = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
 Specs: TypeAlias = Annotated[
     list[str],
     Argument(
-        metavar="SPEC...",
+        metavar="SPEC",
         help="Targets: a registered name, package.module:factory or ./path.py:factory, "
         "each with ?key=value arguments.",
         show_default=False,

@@ -1,74 +1,16 @@
-"""Plain checks, in order: they tell an adapter that is wrong from a cache that is buggy, in words.
+"""Plain checks of a cache, each a claim about a fresh target that it makes by a few calls.
 
-Each check is a claim about a fresh target. It raises `Trouble` where the claim is false, and
-`Unneeded` where the target does not promise it.
+A check raises `Trouble` where its claim is false, and `Unneeded` where the target does not promise
+it. The first thing to see is always whether the adapter or the cache is wrong.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable
 
-from radixcheck.buffers import make_slots
-from radixcheck.cli.bench import Bench, Fault, Trouble, Unneeded
-from radixcheck.registry import Source, TargetError
-from radixcheck.trace import Config
-
-Check: TypeAlias = Callable[[Bench], None]
-
-ANNOUNCED = ("protected_size", "total_size", "reset", "dump")
-"""Methods that are there only because a capability of the same name says so."""
+from radixcheck.cli.bench import Bench, Trouble, Unneeded
 
 SIZES = ("evictable_size", "protected_size", "total_size")
-
-
-# ---- what it says of itself --------------------------------------------------------------
-
-
-def promises(bench: Bench) -> None:
-    """The capabilities fit the configuration, and every method that they announce is there."""
-    for key in ("page_size", "eviction"):
-        wanted = bench.config.get(key, bench.source.arguments.get(key))
-        told = getattr(bench.can, key)
-        if wanted is not None and wanted != told:
-            seen = f"the factory got {key}={wanted}, the capabilities say {told}"
-            raise Trouble(seen, "capability", f"pass it on: Capabilities({key}={key}, ...)")
-    for name in ANNOUNCED:
-        if getattr(bench.can, name) != "absent" and not bench.has(name):
-            seen = f"the capability {name} is declared, but there is no method {name}()"
-            raise Trouble(seen, "capability", f'write it, or leave {name}="absent"')
-    if bench.has("inc_ref") != bench.has("dec_ref"):
-        raise Trouble("of inc_ref and dec_ref, one is missing", "adapter", "write it")
-    _accepts_what_it_promises(bench)
-    _takes_slots(bench)
-
-
-def _accepts_what_it_promises(bench: Bench) -> None:
-    target, can = bench.target, bench.can
-    for promised, method, name in (
-        (can.namespaces != "absent", target.match_prefix, "namespace"),
-        (can.namespaces != "absent", target.insert, "namespace"),
-        (can.priorities == "present", target.insert, "priority"),
-    ):
-        if promised and not _accepts(method, name):
-            seen = f"{method.__name__} takes no {name}, although the capabilities promise it"
-            raise Trouble(seen, "capability", f"add the parameter {name}, or promise none")
-
-
-def _accepts(method: Callable[..., Any], name: str) -> bool:
-    parameters = inspect.signature(method).parameters
-    return name in parameters or any(
-        each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in parameters.values()
-    )
-
-
-def _takes_slots(bench: Bench) -> None:
-    kind = bench.can.slots_as
-    try:
-        make_slots(kind, [])
-    except ImportError as error:
-        raise Trouble(f"slots_as={kind!r}, but {error}", "capability", f"install {kind}") from error
 
 
 # ---- match and insert --------------------------------------------------------------------
@@ -206,7 +148,9 @@ def sizes_follow(bench: Bench) -> None:
 def _expect_sizes(
     bench: Bench, names: Iterable[str], when: str, evictable: int, protected: int
 ) -> None:
-    wanted = dict(zip(SIZES, (evictable, protected, evictable + protected), strict=True))
+    wanted: dict[str, int] = dict(
+        zip(SIZES, (evictable, protected, evictable + protected), strict=True)
+    )
     for name in names:
         if (actual := bench.size(name)) != wanted[name]:
             seen = f"{name}() is {actual} {when}, not {wanted[name]}"
@@ -299,75 +243,3 @@ def disabled_stores_nothing(bench: Bench) -> None:
 def _need_methods(bench: Bench, *methods: str) -> None:
     if missing := [name for name in methods if not bench.has(name)]:
         raise Unneeded(f"there is no {' and no '.join(missing)}")
-
-
-# ---- all of them -------------------------------------------------------------------------
-
-
-class Claim(NamedTuple):
-    """A check, and what it claims."""
-
-    words: str
-    check: Check
-    vital: bool = False
-    """Whether nothing else can be told while it is false."""
-
-
-def opens(bench: Bench) -> None:
-    """That there is a bench says it all."""
-
-
-CLAIMS = (
-    Claim("opens", opens, vital=True),
-    Claim("says what it is", promises, vital=True),
-    Claim("matches nothing when empty", empty_match),
-    Claim("lets an empty match be locked", empty_handle),
-    Claim("insert tells what was stored before", insert_counts),
-    Claim("match finds it, with the same slots", match_finds),
-    Claim("shares nothing with a second cache", own_state, vital=True),
-    Claim("match ends where the key parts", match_parts),
-    Claim("stores whole pages only", whole_pages),
-    Claim("keeps copies, not the caller's buffers", keeps_copies),
-    Claim("sizes follow inserts and locks", sizes_follow),
-    Claim("does not evict what is locked", locks_protect),
-    Claim("evict frees exactly what was stored", evict_frees),
-    Claim("keeps namespaces apart", namespaces_part),
-    Claim("forgets all in a reset", reset_forgets),
-    Claim("stores nothing when disabled", disabled_stores_nothing),
-)
-
-
-class Tried(NamedTuple):
-    """What came of one claim in every configuration."""
-
-    claim: Claim
-    trouble: Trouble | None = None
-    config: Config | None = None
-    """The configuration of the trouble."""
-    unneeded: str = ""
-    """Why the claim applies in none of them."""
-
-
-def try_claims(source: Source) -> Iterator[Tried]:
-    """Check every claim, in turn, up to a vital one that is false."""
-    configs = source.configurations()
-    for claim in CLAIMS:
-        tried = _try(claim, source, configs)
-        yield tried
-        if tried.trouble is not None and claim.vital:
-            return
-
-
-def _try(claim: Claim, source: Source, configs: Sequence[Config]) -> Tried:
-    reasons: list[str] = []
-    for config in configs:
-        try:
-            claim.check(Bench(source, config))
-        except Unneeded as reason:
-            reasons.append(str(reason))
-        except Trouble as trouble:
-            return Tried(claim, trouble, config)
-        except TargetError as error:
-            fault: Fault = "cache" if error.fault == "target" else "adapter"
-            return Tried(claim, Trouble(error.message, fault, error.hint), config)
-    return Tried(claim, unneeded=reasons[0] if len(reasons) == len(configs) else "")

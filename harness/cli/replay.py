@@ -32,7 +32,7 @@ def replay(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[PATH]...",
+            metavar="PATH",
             help="Trace files, or folders of *.jsonl. Default: the regressions that come along.",
             show_default=False,
         ),

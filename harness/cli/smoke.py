@@ -26,7 +26,7 @@ from radixcheck.cli.options import (
 
 if TYPE_CHECKING:
     from radixcheck.cli.bench import Trouble
-    from radixcheck.cli.plain import Tried
+    from radixcheck.cli.claims import Tried
     from radixcheck.registry import Source
     from radixcheck.report import Screen
 
@@ -61,13 +61,14 @@ def smoke(
     if code is not Code.UNUSABLE:
         limit_s = time_limit_s(context, max_time, max_ops, profile, FUZZ_S)
         plan = Plan(seed, Budget(limit_s, max_ops, exitfirst), misuse, findings_dir)
-        code = severest([code, judge(screen, source, plan)[1]])
+        _, fuzzed = judge(screen, source, plan)
+        code = fuzzed if code is Code.CLEAN else severest([code, fuzzed])
     raise typer.Exit(code)
 
 
 def _check_plainly(screen: Screen, source: Source) -> Code:
     """Print one line per claim, and answer what they are worth together."""
-    from radixcheck.cli.plain import try_claims
+    from radixcheck.cli.claims import try_claims
 
     troubles: list[Trouble] = []
     for tried in try_claims(source):

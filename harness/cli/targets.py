@@ -33,15 +33,16 @@ def _described(name: str) -> list[list[Cell]]:
     from radixcheck.registry import TargetError, resolve
     from radixcheck.report.screen import line
     from radixcheck.report.summary import describe_configs
+    from radixcheck.report.words import clean
 
     try:
         source = resolve(name)
         configs = source.configurations()
         source.open(configs[0], clock)
     except TargetError as error:
-        lines = [line(("not available: ", "yellow"), error.message), line((error.hint, "dim"))]
+        lines = [line(("not available: ", "yellow"), clean(error.message))]
     else:
         first = (inspect.getdoc(source.factory) or "").split("\n\n")[0].replace("\n", " ")
-        lines = [line(first), line((describe_configs(configs), "dim"))]
-    shown = [each for each in lines if each.plain]
-    return [[line((name if each is shown[0] else "", "bold")), each] for each in shown]
+        swept = line((f"configurations  {describe_configs(configs)}", "dim"))
+        lines = [line(first), swept] if first else [swept]
+    return [[line((name if each is lines[0] else "", "bold")), each] for each in lines]

@@ -190,6 +190,14 @@ class Caller:
         yield Tick(pick(self.rng, self._deltas))
         yield from self.insert_again() if self.rng.random() < 0.5 else self.match()
 
+    def tie(self) -> Story:
+        """Leave two entries of the same age, and ask for one of them."""
+        yield Evict(MORE_THAN_THERE_IS)
+        yield Insert(self.keys.new(), self.keys.namespace(), self._priority())
+        yield Tick(0)
+        yield Insert(self.keys.new(), self.keys.namespace(), self._priority())
+        yield Evict(1)
+
     def reset(self) -> Story:
         """Forget everything. The caller's handles are dead, and it knows."""
         yield Reset()
@@ -231,6 +239,7 @@ STORIES: dict[str, Callable[[Caller], Story]] = {
     "resurrect": Caller.resurrect,
     "pressure": Caller.pressure,
     "tick": Caller.tick,
+    "tie": Caller.tie,
     "reset": Caller.reset,
     "misuse": Caller.misuse,
 }

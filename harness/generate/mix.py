@@ -30,6 +30,7 @@ ACTIVITIES: dict[str, int] = {
     "resurrect": 2,
     "pressure": 3,
     "tick": 4,
+    "tie": 2,
     "reset": 1,
     "misuse": 4,
 }

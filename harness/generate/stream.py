@@ -57,7 +57,7 @@ def _possible(capabilities: Capabilities, *, misuse: bool) -> dict[str, int]:
     mix."""
     weights = dict(mix.ACTIVITIES)
     if capabilities.clock == "own":
-        del weights["tick"]
+        del weights["tick"], weights["tie"]
     if capabilities.reset == "absent":
         del weights["reset"]
     if not misuse and capabilities.misuse == "unspecified":

@@ -3,6 +3,7 @@
 ``screen``   a console that trusts no text, with box drawing or without
 ``words``    numbers, runs of tokens and slots, durations: short and safe
 ``tree``     what is stored, drawn
+``steps``    one operation and its outcome, in a few words
 ``owners``   which slot belongs to which prefix
 ``block``    a finding in one block (start reading here)
 ``unjudged`` the rules that a target's promises rule out

@@ -118,7 +118,8 @@ def _skipped(report: Report) -> str:
 def _show_missing(screen: Screen, report: Report) -> None:
     if not report.missing:
         return
-    screen.say(("  missed: about these the run proves nothing; try a longer one", "bold yellow"))
+    warning = "missed: about these the run proves nothing; try a longer one"
+    screen.say((warning, "bold yellow"), indent=2)
     rows = [(line((name, "bold yellow")), SITUATIONS[name].statement) for name in report.missing]
     screen.table(rows, indent=4)
 
@@ -162,7 +163,7 @@ def _show_unjudged(
     shown = [(each, count) for each, count in found if count == configurations or each.hint]
     if not shown:
         return
-    screen.say(("  not judged, since the target does not promise it", "dim"))
+    screen.say(("not judged, since the target does not promise it", "dim"), indent=2)
     for (reason, hint, count), same in groupby(shown, key=lambda pair: (*pair[0][1:], pair[1])):
         rules = ", ".join(each.rule for each, _ in same)
         where = f" in {count} of {configurations} configurations" if count < configurations else ""

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: commands in a folder of their own, and small targets."""
+"""What the tests of the command line share: commands in a folder of their own, small targets."""
 
 from __future__ import annotations
 

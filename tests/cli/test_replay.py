@@ -22,13 +22,10 @@ FIRST = Found("phantom-prefix", "match_prefix", "radix-first-release")
 
 
 def lines(result: Result) -> list[str]:
-    """Return the lines of a replay that name a trace, without what follows the name."""
+    """Return status and name of every trace of a replay."""
     statuses = tuple(results.Status)
-    return [
-        "  ".join(line.split("  ")[:1] + [line[16:].split("  ")[0]])
-        for line in result.stdout.splitlines()
-        if line.startswith(statuses)
-    ]
+    shown = [line for line in result.stdout.splitlines() if line.startswith(statuses)]
+    return [f"{line[:14].rstrip()}  {line[16:].partition('  ')[0]}" for line in shown]
 
 
 def test_a_trace_is_replayed_on_the_target_that_it_names(call: Call, save: Save) -> None:

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import Result
 
 from radixcheck import loop
+from radixcheck.arena import arenas
 from radixcheck.cli.settings import SettingsError, read_settings, settings_for
 from radixcheck.loop import Report
 
@@ -30,7 +31,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, call: Call) -> Callable[..., dict[s
 
     def run(source: object, **given: object) -> Report:
         seen.update(given)
-        return Report("radix", 1, loop.arenas(source))  # type: ignore[arg-type]
+        return Report("radix", 1, arenas(source))  # type: ignore[arg-type]
 
     def plan(*arguments: str, **environment: str) -> dict[str, object]:
         monkeypatch.setattr(loop, "run", run)
