@@ -16,18 +16,21 @@ from radixcheck.drivers.swarm import proposals
 from radixcheck.finding import Finding
 from radixcheck.registry import Source, TargetError
 from radixcheck.rules import Violation
-from radixcheck.shrink import shrink
+from radixcheck.shrink import shrink, with_distinct_tokens
 from radixcheck.situations import missing
 from radixcheck.trace import Found, Trace
 
 TWICE_EVERY = 100
 """One trace in this many is run twice, where the target promises to be deterministic."""
 
-TRIES = 3
-"""A violation that does not come back in so many runs of the same trace is flaky."""
+TRIES = 2
+"""A trace that fails in so many further runs is taken to fail always."""
 
-MORE_TRIES = 8
-"""So often is a trace run again that fails only now and then."""
+MORE_TRIES = 12
+"""Any other is run so often before it counts as clean. If the original is, the finding is flaky."""
+
+SHRINK_TIME_S = 20.0
+"""Then a finding is taken as small as it is: a slow target may need seconds for a long trace."""
 
 MAX_FINDINGS = 12
 """A run ends when it has so many: nobody reads more of them before mending some."""
@@ -98,32 +101,63 @@ def run(
             watch(report)
             if _spent(report, budget):
                 break
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, ShrinkingInterrupted):
+            report.findings.append(stop.finding)
         report.interrupted = True
         report.elapsed_s = time.monotonic() - began
     return report
 
 
+class ShrinkingInterrupted(KeyboardInterrupt):
+    """Ctrl-C came while a finding was shrunk; here it is as far as it had got."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__()
+        self.finding = finding
+
+
 def investigate(source: Source, trace: Trace, violation: Violation, seed: int | None) -> Finding:
-    """Shrink a failing trace, and run what is left once more to see what happens on the way."""
+    """Shrink a failing trace, and run what is left once more to see what happens on the way.
+
+    Raises:
+        ShrinkingInterrupted: on Ctrl-C.
+    """
     original = trace.replace(operations=trace.operations[: violation.step + 1])
-    seen = sum(_fails(source, original, violation) for _ in range(TRIES))
-    tries = 1 if seen == TRIES else MORE_TRIES  # a target may break ties by chance
+    if (sooner := _violation(source, original, violation.rule)) is not None:
+        violation = sooner  # a run looks inside the target now and then, an investigation always
+        original = trace.replace(operations=trace.operations[: violation.step + 1])
+    smallest, interrupted = original, False
+    deadline = time.monotonic() + SHRINK_TIME_S
 
     def still_fails(candidate: Trace) -> bool:
-        return any(_fails(source, candidate, violation) for _ in range(tries))
+        nonlocal smallest
+        if time.monotonic() > deadline:
+            return False
+        fails = any(_fails(source, candidate, violation) for _ in range(tries))
+        smallest = candidate if fails else smallest
+        return fails
 
-    smallest, flaky = original, not seen
-    if not flaky:
-        try:
-            smallest = shrink(original, still_fails, supports=_freely(source)).trace
-        except ValueError:  # it failed a moment ago, and now it does not
-            flaky = True
-    return _finding(source, smallest, violation, seed, len(original.operations), flaky=flaky)
+    steady = all(_fails(source, original, violation) for _ in range(TRIES))
+    tries = 1 if steady else MORE_TRIES  # a target may break ties by chance
+    flaky = not still_fails(original)
+    try:
+        if not flaky:
+            shrink(original, still_fails, supports=_freely(source))
+            still_fails(with_distinct_tokens(smallest))
+    except ValueError:  # it failed a moment ago, and now it does not
+        flaky = True
+    except KeyboardInterrupt:
+        interrupted = True
+    length = len(original.operations)
+    finding = _finding(source, smallest, violation, seed, length, flaky=flaky)
+    if interrupted:
+        raise ShrinkingInterrupted(finding)
+    return finding
 
 
 def _judge(source: Source, trace: Trace, report: Report) -> None:
-    verdict = check(source.open, trace)
+    verdict = check(source.open, trace, thorough=False)
     report.traces += 1
     report.operations += verdict.operations
     report.reached += verdict.reached
@@ -137,18 +171,24 @@ def _judge(source: Source, trace: Trace, report: Report) -> None:
         violation = same_answers(source.open, trace)
     if violation is None:
         return
-    if violation.signature in [finding.violation.signature for finding in report.findings]:
+    known = {finding.violation.signature: finding for finding in report.findings}
+    earlier = known.get(violation.signature)
+    if earlier is not None:
         report.repeats[violation.signature] += 1
-    else:
-        finding = investigate(source, trace, violation, report.seed)
+        if not earlier.flaky:
+            return
+    finding = investigate(source, trace, violation, report.seed)
+    if earlier is None:
         report.findings.append(finding)
+    elif not finding.flaky:
+        report.findings[report.findings.index(earlier)] = finding
 
 
 def _spent(report: Report, budget: Budget) -> bool:
     return (
         (budget.max_time_s is not None and report.elapsed_s >= budget.max_time_s)
         or (budget.max_operations is not None and report.operations >= budget.max_operations)
-        or (budget.first_only and bool(report.findings))
+        or (budget.first_only and bool(report.violations))
         or len(report.findings) >= MAX_FINDINGS
     )
 

@@ -1,4 +1,8 @@
-"""The documents against the code: what they name exists, what they show runs, what they claim holds."""
+"""The documents against the code: what they name exists, what they show runs, what they say holds.
+
+A finding that a document shows may come out differently when the generator changes. Then the
+document is to be brought up to date, and its explanation with it.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +32,18 @@ from radixcheck.operations import (
 )
 from radixcheck.reference.model import Model
 from radixcheck.registry import Source, resolve
-from radixcheck.rules import RULES, Rule, Violation
+from radixcheck.rules import RULES, Violation
 from radixcheck.situations import SITUATIONS
 from radixcheck.targets import honest
 from radixcheck.targets.liars import LIARS
 from radixcheck.trace import Trace
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-CONTRACT = (CHECKOUT / "docs" / "contract.md").read_text(encoding="utf-8")
+DOCUMENTS = {
+    str(path.relative_to(CHECKOUT)): path.read_text(encoding="utf-8")
+    for path in (CHECKOUT / "README.md", CHECKOUT / "ARCHITECTURE.md", *CHECKOUT.glob("docs/*.md"))
+}
+CONTRACT = DOCUMENTS["docs/contract.md"]
 
 # ------------------------------------------------------------------- how contract.md is read
 
@@ -110,12 +118,13 @@ def judged(source: Source, trace: Trace) -> Violation | None:
     return check(source.open, trace).violation or same_answers(source.open, trace)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_rule_is_explained_with_its_severity_source_statement_and_liar(rule: str) -> None:
-    facts, statement = section(f"`{rule}`", "####").strip().split("\n\n")[:2]
-    severity, source, liar = facts.split(" · ")[:3]
-    told = Rule(rule, severity, statement[0].lower() + statement[1:].rstrip("."), source)  # type: ignore[arg-type]
-    assert (RULES[rule], {"liar", LIARS[rule].__name__}) == (told, set(re.findall(r"\w+", liar)))
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_is_explained_with_its_severity_source_statement_and_liar(name: str) -> None:
+    facts, statement = section(f"`{name}`", "####").strip().split("\n\n")[:2]
+    told = (*facts.split(" · ")[:3], statement)
+    rule = RULES[name]
+    opening = rule.statement[0].upper() + rule.statement[1:] + "."
+    assert (rule.severity, rule.source, f"liar `{LIARS[name].__name__}`", opening) == told
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -236,8 +245,8 @@ def with_methods(source: str, methods: str) -> str:
         name = re.match(r" +def (\w+)", method)
         assert name is not None, method
         old = re.compile(rf"^    def {name[1]}\(.*?(?=^    def |^class |\Z)", re.M | re.DOTALL)
-        new = method.strip("\n") + "\n\n"
-        source = old.sub(lambda _: new, source) if old.search(source) else f"{source}\n{new}"
+        before, *after = old.split(source, maxsplit=1)
+        source = "\n".join([before.rstrip("\n"), "", method.strip("\n"), "", *after])
     return source
 
 
@@ -287,24 +296,24 @@ def uncounted(line: str) -> str:
     return COUNTS.sub("some ", line).rstrip()
 
 
-def sessions(text: str) -> Iterator[tuple[str, list[str]]]:
+def commands_in(text: str) -> Iterator[tuple[str, list[str]]]:
     """Yield each command of a console block with the lines shown below it."""
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, *shown = part.splitlines()
         yield command, shown
 
 
-def follow(document: Path, folder: Path) -> Iterator[tuple[str, str]]:
+def follow(document: str, folder: Path) -> Iterator[tuple[str, str]]:
     """Do what a document tells, and yield per command what it shows and what is not so."""
     code = "0"
-    for block in MARK.finditer(document.read_text(encoding="utf-8")):
+    for block in MARK.finditer(document):
         if block["what"] == "file":
             (folder / block["name"]).write_text(block["text"])
         elif block["what"] == "in":
             path = folder / block["name"]
             path.write_text(with_methods(path.read_text(), block["text"]))
         elif block["language"] == "console":
-            for line, shown in sessions(block["text"]):
+            for line, shown in commands_in(block["text"]):
                 command = line.rpartition("&& ")[2]
                 if command == "echo $?":
                     yield command, first_unsaid(shown, [code])
@@ -315,12 +324,11 @@ def follow(document: Path, folder: Path) -> Iterator[tuple[str, str]]:
                     yield command, first_unsaid(shown, said)
 
 
-DOCUMENTS = ("README.md", "docs/writing-a-target.md", "docs/reading-a-finding.md")
-
-
-@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize(
+    "document", ["README.md", "docs/writing-a-target.md", "docs/reading-a-finding.md"]
+)
 def test_what_a_document_shows_is_what_a_reader_sees(document: str, tmp_path: Path) -> None:
-    told = list(follow(CHECKOUT / document, tmp_path))
+    told = list(follow(DOCUMENTS[document], tmp_path))
     assert [(command, "") for command, _ in told] == told
     assert told
 
@@ -328,11 +336,11 @@ def test_what_a_document_shows_is_what_a_reader_sees(document: str, tmp_path: Pa
 # ------------------------------------------------------------------------------- sglang.md
 
 RELEASES = os.environ.get("RADIXCHECK_SGLANG_RELEASES")
-SGLANG = (CHECKOUT / "docs" / "sglang.md").read_text(encoding="utf-8")
+SGLANG = DOCUMENTS["docs/sglang.md"]
 
 
 def programs() -> Iterator[tuple[str, str, str, bool]]:
-    """Yield each program of sglang.md with a release that is named for it, and if it fails there."""
+    """Yield each program of sglang.md with a release named for it, and whether it fails there."""
     for letter, told in re.findall(r"^### (\w)\. (.*?)^```$", SGLANG, re.MULTILINE | re.DOTALL):
         sentence, _, program = told.partition("```python\n")
         fails, _, passes = sentence.partition("Passes on")
@@ -356,3 +364,78 @@ def test_a_program_fails_on_exactly_the_releases_that_are_named(
     except (AssertionError, IndexError):
         failed = True
     assert failing == failed, letter
+
+
+# ------------------------------------------------------------------- names, links, commands
+
+
+def anchors(text: str) -> set[str]:
+    """Return what a link may name in a document, as GitHub makes it from its headings."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_link_leads_somewhere(document: str) -> None:
+    home = (CHECKOUT / document).parent
+    for link in re.findall(r"\]\(([^)]+)\)", DOCUMENTS[document]):
+        path, _, anchor = link.partition("#")
+        goal = (home / path).resolve() if path else CHECKOUT / document
+        assert goal.exists(), link
+        if anchor:
+            assert anchor in anchors(goal.read_text(encoding="utf-8")), link
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_file_that_is_named_exists(document: str) -> None:
+    roots = [CHECKOUT, CHECKOUT / "harness"]
+    made = {block["name"] for block in MARK.finditer(DOCUMENTS[document])} | {"my_cache.py"}
+    named = set(re.findall(r"`([\w/-]+\.(?:py|md|toml))`", DOCUMENTS[document])) - made
+    assert {name for name in named if not any((root / name).exists() for root in roots)} == set()
+
+
+def test_architecture_names_every_module() -> None:
+    _, _, layers = DOCUMENTS["ARCHITECTURE.md"].partition("## 3. ")
+    layers = layers.partition("## 4. ")[0]
+    found = [*(CHECKOUT / "harness").glob("*.py"), *(CHECKOUT / "harness").glob("*/__init__.py")]
+    modules = {path.stem if path.stem != "__init__" else path.parent.name for path in found}
+    assert modules - {"harness"} - set(re.findall(r"\w+", layers)) == set()
+
+
+def test_readme_and_ci_run_the_tests_by_the_same_commands() -> None:
+    run = (CHECKOUT / ".ci" / "run").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"## Tests\n\n```sh\n(.*?)```", DOCUMENTS["README.md"], re.DOTALL)
+    assert shown == "".join(line for line in run.splitlines(keepends=True) if ".venv" in line)
+
+
+def test_readme_counts_the_rules() -> None:
+    assert f"{len(RULES)} rules" in DOCUMENTS["README.md"].replace("\n", " ")
+
+
+def test_the_bug_that_readme_suggests_is_found(tmp_path: Path) -> None:
+    (text,) = [block["text"] for block in MARK.finditer(DOCUMENTS["README.md"]) if block["what"]]
+    assert "-len(prefix)" in text
+    (tmp_path / "my_cache.py").write_text(text.replace("-len(prefix)", "len(prefix)"))
+    ended = run_command(["radixcheck", "run", "./my_cache.py:MyCache", "-x", "-q"], tmp_path)
+    assert ended.returncode == 1
+    assert "orphaned-suffix at evict" in ended.stdout
+
+
+# ------------------------------------------------------------------ how all this is looked at
+
+
+def test_a_line_that_is_not_said_is_noticed() -> None:
+    said = ["one", "two in 3 operations, 0.5 s", "three"]
+    assert first_unsaid(["one", "...", "three"], said) == ""
+    assert first_unsaid(["one", "two in ..."], said) == ""
+    assert first_unsaid(["one", "two in 7 operations, 2 s"], said) == ""
+    assert first_unsaid(["one", "three"], said) == "three"
+    assert first_unsaid(["...", "four"], said) == "four"
+
+
+def test_a_method_takes_the_place_of_its_namesake() -> None:
+    source = "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
+    changed = with_methods(source, "    def f(self):\n        return 3\n")
+    names: dict[str, Any] = {}
+    exec(changed, names)
+    assert (names["A"]().f(), names["A"]().g()) == (3, 2)

@@ -91,3 +91,13 @@ def test_a_trace_that_names_a_page_size_is_judged_under_it() -> None:
     source: Source = resolve("radix-paged")
     trace = Trace((Insert((1, 2, 3)), MatchPrefix((1, 2)), Evict(1)), {"page_size": 2})
     assert check(source.open, trace).capabilities.page_size == 2
+
+
+def test_ctrl_c_while_shrinking_loses_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def press_ctrl_c(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("radixcheck.loop.shrink", press_ctrl_c)
+    report = judged("radix-first-release", max_operations=50_000)
+    assert report.interrupted
+    assert [finding.violation.rule for finding in report.findings] == ["phantom-prefix"]

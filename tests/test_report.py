@@ -228,13 +228,20 @@ def test_a_large_tree_shows_what_the_operation_passed() -> None:
     )
 
 
-def test_a_tree_deeper_than_the_recursion_limit_is_drawn_within_the_line() -> None:
+def deep() -> Snapshot:
+    """Build a tree that is deeper than Python's recursion limit."""
     edge = Edge((5000,), (5000,), 0)
     for token in reversed(range(5000)):
         edge = Edge((token,), (token,), 0, (edge,))
-    shown = screen(verbosity=1)
-    show_trees(shown, Snapshot({(): (edge,)}), Snapshot({}), (), ())
-    assert max(map(len, text(shown).splitlines())) <= 80
+    return Snapshot({(): (edge,)})
+
+
+def test_a_tree_deeper_than_the_recursion_limit_is_drawn_within_the_line() -> None:
+    shown = screen()
+    show_trees(shown, deep(), deep(), tuple(range(100)), ())
+    first, *drawn_edges = text(shown).splitlines()
+    assert (first, 13) == ("stored before and after", len(drawn_edges))
+    assert max(map(len, drawn_edges)) <= 80
 
 
 # ---- owners ------------------------------------------------------------------------------

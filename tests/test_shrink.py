@@ -27,7 +27,15 @@ from radixcheck.operations import (
     Tick,
     Tokens,
 )
-from radixcheck.shrink import PASSES, Shrunk, Supports, is_simpler, passes_for, shrink
+from radixcheck.shrink import (
+    PASSES,
+    Shrunk,
+    Supports,
+    is_simpler,
+    passes_for,
+    shrink,
+    with_distinct_tokens,
+)
 from radixcheck.trace import MAX_TOKEN, Found, Trace, dumps
 
 Predicate: TypeAlias = Callable[[Trace], bool]
@@ -744,3 +752,9 @@ def test_shrinking_again_changes_nothing(trace: Trace, tokens: int) -> None:
         once.trace, lambda candidate: sum(map(len, keys(candidate))) >= wanted, PAGE_SIZES
     )
     assert once.trace == again.trace
+
+
+def test_tokens_are_told_apart_wherever_keys_part() -> None:
+    trace = Trace((Insert((1, 1, 2)), Insert((1, 1)), MatchPrefix((1, 2)), Evict(1)))
+    apart = Trace((Insert((1, 2, 3)), Insert((1, 2)), MatchPrefix((1, 4)), Evict(1)))
+    assert with_distinct_tokens(trace) == apart

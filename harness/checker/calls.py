@@ -6,12 +6,16 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable
+from functools import cache
 from operator import index
 from typing import Any, TypeAlias
 
 from radixcheck.buffers import BadAnswer
 from radixcheck.operations import Failure
 from radixcheck.protocol import Match, Target
+
+TARGET_ERRORS = (Exception, SystemExit)
+"""What a target may raise. Ctrl-C is not among it: that is for us."""
 
 Method: TypeAlias = Callable[..., Any] | None
 
@@ -38,21 +42,27 @@ class Calls:
 
 
 def _fitted(method: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
-    """Let `method` be called with all of `names` by position, although it may accept only the first
-    few, or others."""
-    accepted = inspect.signature(method).parameters
-    if any(each.kind is each.VAR_POSITIONAL for each in accepted.values()):
+    """Let `method` be called with all of `names` by position, whichever of them it takes."""
+    accepted, takes_any = _parameters(getattr(method, "__func__", method))
+    accepted = accepted[hasattr(method, "__func__") :]  # without self
+    if takes_any or accepted[: len(names)] == names:
         return method
-    if tuple(accepted)[: len(names)] == names:
-        return method
-    takes = [place for place, name in enumerate(names) if place >= 2 and name in accepted]
     required = 1 if names[1] == "namespace" and "namespace" not in accepted else 2
+    takes = [place for place, name in enumerate(names) if place >= 2 and name in accepted]
 
     def call(*arguments: Any) -> Any:
         named = {names[place]: arguments[place] for place in takes}
         return method(*arguments[:required], **named)
 
     return call
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
+    """Return the names of the parameters, and whether there are ``*args``: once per function."""
+    parameters = inspect.signature(function).parameters
+    takes_any = any(each.kind is each.VAR_POSITIONAL for each in parameters.values())
+    return tuple(parameters), takes_any
 
 
 def failure(error: BaseException) -> Failure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from radixcheck.checker import evictions
 from radixcheck.checker.broken import Broken, counted
+from radixcheck.checker.calls import TARGET_ERRORS
 from radixcheck.checker.sizes import Interval
 from radixcheck.checker.trial import Trial
 from radixcheck.operations import Evict, Freed, Outcome, Refusal
@@ -20,7 +21,7 @@ def evict(trial: Trial, operation: Evict) -> Outcome | None:
         answer = trial.calls.evict(operation.num_tokens)
     except Refused as refusal:
         return _refused(trial, operation, evictable, refusal)
-    except Exception as error:
+    except TARGET_ERRORS as error:
         return trial.failed(error, may_refuse=trial.disabled)
     slots, groups = evictions.read_groups(answer)
     freed = evictions.resolve(trial.model, slots, groups)

@@ -14,6 +14,7 @@ from typing import Any
 
 from radixcheck.buffers import BadAnswer
 from radixcheck.checker import structure
+from radixcheck.checker.calls import TARGET_ERRORS
 from radixcheck.checker.evict import evict
 from radixcheck.checker.keys import insert, match_prefix
 from radixcheck.checker.locks import dec_ref, inc_ref
@@ -43,9 +44,6 @@ from radixcheck.rules import Violation, worst_first
 SELDOM = 64
 """One operation in this many asks what makes a target walk its tree; fewer yet in a large tree."""
 
-FIRST_LOOKS = 8
-"""So many operations at the beginning ask it each time: short traces are there to explain bugs."""
-
 MISCOUNTS = frozenset(("handle-mismatch", "under-evicted", "size-drift", "delta-mismatch"))
 """What follows when a target has unlocked what was not locked: then that is the finding's name."""
 
@@ -58,7 +56,7 @@ def reset(trial: Trial, operation: Reset) -> Outcome | None:
     trial.mutations += 1
     try:
         trial.calls.reset()
-    except Exception as error:
+    except TARGET_ERRORS as error:
         return trial.failed(error)
     for held in trial.handles.values():
         held.model.alive = False
@@ -94,6 +92,7 @@ class Checker:
 
     Args:
         target, clock, misuse, disabled, overwrites: as of `Trial`.
+        thorough: after every operation ask even what makes the target walk its tree.
     """
 
     def __init__(
@@ -104,6 +103,7 @@ class Checker:
         misuse: bool = False,
         disabled: bool = False,
         overwrites: bool = True,
+        thorough: bool = False,
     ) -> None:
         self.trial = Trial(target, clock, misuse=misuse, disabled=disabled, overwrites=overwrites)
         self.steps: list[Step] = []
@@ -113,15 +113,12 @@ class Checker:
         self._draws = False
         self._operation: AnyOperation | None = None
         self._auditing = False
+        self._thorough = thorough
         self._next_look = 0
 
     def record(self, *, draws: bool) -> None:
         """From now on keep every step, and if `draws` a picture of what was stored before."""
         self.trial.recording, self._draws = True, draws
-
-    def look_inside(self) -> None:
-        """After the next operation, ask the target even what makes it walk its tree."""
-        self._next_look = 0
 
     def draw(self) -> Snapshot:
         """Return what is stored now."""
@@ -181,7 +178,7 @@ class Checker:
             self._look_around(operation)
         except BadAnswer:
             raise
-        except Exception as error:
+        except TARGET_ERRORS as error:
             trial.failed(error)
 
     def _look_around(self, operation: AnyOperation) -> None:
@@ -196,7 +193,7 @@ class Checker:
             return
         if trial.calls.dump is not None:
             trial.broken += structure.contradictions(list(trial.calls.dump()), trial.capabilities)
-        if trial.step >= FIRST_LOOKS:
+        if not self._thorough:
             self._next_look = trial.step + max(SELDOM, len(trial.model.owner))
 
     def _name_drift(self, operation: AnyOperation, drift: Drift) -> str:
@@ -222,12 +219,12 @@ class Checker:
         trial = self.trial
         leaves = [(namespace, tokens) for namespace, tokens, _ in trial.model.leaves()]
         random.Random(operation.order).shuffle(leaves)
-        self.look_inside()
+        self._next_look = 0
         for namespace, tokens in leaves:
             yield MatchPrefix((*tokens, 0) if trial.leaves_last else tokens, namespace)
         for name, held in trial.handles.items():
             for _ in range(held.model.locks if held.model.alive else 0):
                 yield DecRef(name)
-        self.look_inside()
+        self._next_look = 0
         if trial.calls.evict is not None and not trial.disabled:
             yield Evict(trial.model.evictable_tokens)

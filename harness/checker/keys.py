@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from radixcheck.buffers import BadAnswer, make_tokens, read_slots
 from radixcheck.checker.broken import counted
-from radixcheck.checker.calls import read_length, read_match
+from radixcheck.checker.calls import TARGET_ERRORS, read_length, read_match
 from radixcheck.checker.explain import explain_match
 from radixcheck.checker.trial import Held, Trial
 from radixcheck.operations import Insert, Inserted, Matched, MatchPrefix, Outcome
@@ -26,7 +26,7 @@ def match_prefix(trial: Trial, operation: MatchPrefix) -> Outcome | None:
         length, slots, handle = read_match(trial.calls.match(tokens, operation.namespace))
     except BadAnswer:
         raise
-    except Exception as error:
+    except TARGET_ERRORS as error:
         return trial.failed(error)
     actual = read_slots(slots)
     if length != len(path) * model.page_size or actual != model.slots(path):
@@ -62,7 +62,7 @@ def insert(trial: Trial, operation: Insert) -> Outcome | None:
         answer = trial.calls.insert(
             tokens, buffer, operation.namespace, operation.priority, owned_from
         )
-    except Exception as error:
+    except TARGET_ERRORS as error:
         trial.pool.give(slots[owned_from:])
         model.refused(path, trial.now)
         return trial.failed(error, may_refuse=True)

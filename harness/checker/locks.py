@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from radixcheck.checker.calls import read_length
+from radixcheck.checker.calls import TARGET_ERRORS, read_length
 from radixcheck.checker.trial import Held, Trial
 from radixcheck.operations import Changed, DecRef, Done, IncRef, Outcome, Refusal
 
@@ -21,7 +21,7 @@ def inc_ref(trial: Trial, operation: IncRef) -> Outcome | None:
     trial.witness.lock(held.model, trial.step - held.step)
     try:
         delta = trial.calls.inc_ref(held.inside)
-    except Exception as error:
+    except TARGET_ERRORS as error:
         return trial.failed(error)
     covered = trial.model.lock(held.model, trial.now)
     if delta != -covered and delta is not None:
@@ -39,7 +39,7 @@ def dec_ref(trial: Trial, operation: DecRef) -> Outcome | None:
     maybe = trial.model.maybe_tokens
     try:
         delta = trial.calls.dec_ref(held.inside)
-    except Exception as error:
+    except TARGET_ERRORS as error:
         return trial.failed(error)
     uncovered = trial.model.unlock(held.model, trial.now)
     if delta != uncovered and delta is not None:
@@ -99,7 +99,7 @@ def _misuse(trial: Trial, call: Callable[..., Any] | None, held: Held) -> bool:
     trial.witness.reached["misuse"] += 1
     try:
         call(held.inside)
-    except Exception as error:
+    except TARGET_ERRORS as error:
         if trial.capabilities.misuse == "ignored":
             trial.failed(error)
         trial.refused = True

@@ -54,7 +54,7 @@ def _run(top: Position, names: Mapping[Position, list[str]]) -> list[Position]:
     while (below := only_child(run[-1])) is not None:
         if (
             run[-1] in names
-            or _locks(below) != _locks(run[-1])
+            or run[-1].cover != bool(below.cover)
             or bool(below.slots) != bool(top.slots)
         ):
             break

@@ -98,7 +98,7 @@ class Trial:
         self.skipped[reason] += 1
         return Skipped(reason)
 
-    def failed(self, error: Exception, *, may_refuse: bool = False) -> Outcome:
+    def failed(self, error: BaseException, *, may_refuse: bool = False) -> Outcome:
         """Take an exception of the target for what it is: a refusal, or a broken rule."""
         if may_refuse and (isinstance(error, Refused) or self.disabled):
             self.refused = True

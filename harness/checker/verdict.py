@@ -44,14 +44,16 @@ class Replay(Struct, frozen=True):
     after: Snapshot
 
 
-def check(open_target: Open, trace: Trace) -> Verdict:
+def check(open_target: Open, trace: Trace, *, thorough: bool = True) -> Verdict:
     """Judge a fresh target by `trace`.
+
+    If not `thorough`, what makes a target walk its whole tree is asked only now and then.
 
     Raises:
         TargetError: the target cannot be opened.
         BadAnswer: the adapter answered what cannot be read.
     """
-    checker = _checker(open_target, trace)
+    checker = _checker(open_target, trace, thorough=thorough)
     return _named(open_target, trace, _run(checker, trace))
 
 
@@ -81,7 +83,9 @@ def _outcomes(open_target: Open, trace: Trace) -> list[Step]:
     return checker.steps
 
 
-def _checker(open_target: Open, trace: Trace, *, overwrites: bool = True) -> Checker:
+def _checker(
+    open_target: Open, trace: Trace, *, thorough: bool = True, overwrites: bool = True
+) -> Checker:
     clock = Clock()
     return Checker(
         open_target(trace.config, clock),
@@ -89,15 +93,13 @@ def _checker(open_target: Open, trace: Trace, *, overwrites: bool = True) -> Che
         misuse=trace.misuse,
         disabled=bool(trace.config.get("disable")),
         overwrites=overwrites,
+        thorough=thorough,
     )
 
 
 def _run(checker: Checker, trace: Trace) -> Verdict:
     violation: Violation | None = None
-    last = len(trace.operations) - 1
-    for place, operation in enumerate(trace.operations):
-        if place == last:
-            checker.look_inside()
+    for operation in trace.operations:
         try:
             violation = checker.apply(operation)
         except BadAnswer as error:

@@ -42,13 +42,15 @@ class Shown(Struct):
     screen: Screen
     source: Source
     findings_dir: Path | None
-    saved: list[Path | None] = field(default_factory=list)
+    seen: list[Finding] = field(default_factory=list)
 
     def __call__(self, report: Report) -> None:
-        """Show those findings of `report` that are new."""
-        for finding in report.findings[len(self.saved) :]:
-            self.saved.append(keep(finding, self.findings_dir))
-            show(self.screen, self.source, finding, self.saved[-1], len(self.saved))
+        """Show those findings of `report` that are new; a flaky one may be replaced by a steady."""
+        before, self.seen = self.seen, list(report.findings)
+        for place, finding in enumerate(report.findings):
+            if place >= len(before) or finding is not before[place]:
+                saved = keep(finding, self.findings_dir)
+                show(self.screen, self.source, finding, saved, place + 1)
 
 
 def announced(screen: Screen, seed: int | None) -> int:

@@ -60,7 +60,7 @@ def show_trees(
     screen: Screen, before: Snapshot, after: Snapshot, key: Tokens, namespace: Namespace
 ) -> None:
     """Draw what was stored before and after an operation on `key`, side by side where both fit."""
-    if before == after:
+    if _flat(before) == _flat(after):
         eye = Eye(key, namespace, slots_of(before), "")
         screen.say(("stored before and after", "bold"))
         _stacked(screen, drawn(screen, before, eye))
@@ -74,6 +74,15 @@ def show_trees(
         _side_by_side(screen, left, right, widest)
     else:
         _stacked(screen, [*left, *right])
+
+
+def _flat(snapshot: Snapshot) -> list[object]:
+    """List all that a drawing shows: a deep snapshot itself cannot be compared, by recursion."""
+    return [
+        (name, edge.tokens, edge.slots, edge.locks, edge.handles, len(edge.children))
+        for name, tree in snapshot.trees.items()
+        for edge in _walk(tree)
+    ]
 
 
 def slots_of(snapshot: Snapshot) -> frozenset[int]:

@@ -255,3 +255,14 @@ class SixMethods:
 
 def test_a_target_takes_only_the_arguments_that_it_wants() -> None:
     assert verdict(SixMethods, Insert((1, 2)), MatchPrefix((1,)), Evict(1), Audit()) is None
+
+
+class EndsTheProcess(Radix):
+    """Thinks that it is a script."""
+
+    def evict(self, num_tokens: int) -> Any:
+        raise SystemExit(3)
+
+
+def test_a_target_cannot_end_the_run() -> None:
+    assert verdict(EndsTheProcess, Insert((1,)), Evict(1)) == ("unexpected-error", "evict", 1)

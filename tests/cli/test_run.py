@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 import pytest
 from typer.testing import Result
 
 from radixcheck import loop, trace
 from radixcheck.arena import arenas
 from radixcheck.loop import Report
+from radixcheck.registry import Source, resolve
 
 Call: TypeAlias = Callable[..., Result]
 
@@ -90,6 +92,29 @@ def test_a_missed_situation_is_inconclusive(call: Call) -> None:
 def test_only_flaky_findings_are_inconclusive(call: Call) -> None:
     result = call("run", "./cache.py:Once", "--seed", "3", "--max-ops", "20000")
     assert (4, True) == (result.exit_code, "inconclusive, 1 flaky finding" in result.stdout)
+
+
+def test_a_flaky_finding_that_becomes_a_steady_one_is_shown_again(
+    monkeypatch: pytest.MonkeyPatch, call: Call, folder: Path
+) -> None:
+    steady = loop.run(resolve("radix-first-release"), seed=3, budget=loop.Budget(first_only=True))
+    (found,) = steady.findings
+
+    def run(source: Source, *, watch: loop.Watch, **_: object) -> Report:
+        report = Report("radix-first-release", 3, arenas(source))
+        for each in (msgspec.structs.replace(found, flaky=True), found):
+            report.findings = [each]
+            watch(report)
+            watch(report)
+        return report
+
+    monkeypatch.setattr(loop, "run", run)
+    result = call("run", "radix-first-release")
+    assert (1, 2, 1) == (
+        result.exit_code,
+        result.stdout.count("── finding 1: phantom-prefix"),
+        result.stdout.count("Flaky."),
+    )
 
 
 def test_several_targets_get_one_summary_and_the_severest_code(call: Call) -> None:
