@@ -58,7 +58,8 @@ def interleaved(
     """
     rounds = [(bare(), model(), checked()) for _ in range(REPEATS)]
     share = statistics.median(one / three for one, _, three in rounds)
-    return (*(min(column) for column in zip(*rounds, strict=True)), share)  # type: ignore[return-value]
+    one, two, three = (min(column) for column in zip(*rounds, strict=True))
+    return one, two, three, share
 
 
 class BareCaller:

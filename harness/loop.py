@@ -16,7 +16,7 @@ from radixcheck.drivers.swarm import proposals
 from radixcheck.finding import Finding
 from radixcheck.registry import Source, TargetError
 from radixcheck.rules import Violation
-from radixcheck.shrink import shrink, with_distinct_tokens
+from radixcheck.shrink import shrink, tell_apart
 from radixcheck.situations import missing
 from radixcheck.trace import Found, Trace
 
@@ -143,8 +143,8 @@ def investigate(source: Source, trace: Trace, violation: Violation, seed: int | 
     flaky = not still_fails(original)
     try:
         if not flaky:
-            shrink(original, still_fails, supports=_freely(source))
-            still_fails(with_distinct_tokens(smallest))
+            shrunk = shrink(original, still_fails, supports=_freely(source)).trace
+            smallest = tell_apart(shrunk, still_fails)
     except ValueError:  # it failed a moment ago, and now it does not
         flaky = True
     except KeyboardInterrupt:

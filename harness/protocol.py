@@ -55,6 +55,7 @@ class Target(Protocol):
 
     def match_prefix(self, tokens: Sequence[int], namespace: tuple[str, ...] = ()) -> Match:
         """Find the longest stored prefix of `tokens` (an ``array('q')``) in `namespace`."""
+        ...
 
     def insert(
         self,
@@ -70,32 +71,41 @@ class Target(Protocol):
         ownership of the slots of the whole pages that are new; the caller keeps the rest (see the
         capability `duplicates`).
         """
+        ...
 
     def evict(self, num_tokens: int) -> Slots | Evicted:
         """Evict unlocked leaves until at least `num_tokens` tokens are free or none is left; return
         the freed slots."""
+        ...
 
     def inc_ref(self, handle: Handle) -> int | None:
         """Lock the prefix behind `handle`; return the change of the evictable size (0 or below), or
         None."""
+        ...
 
     def dec_ref(self, handle: Handle) -> int | None:
         """Give one lock back; return the change of the evictable size (0 or above), or None."""
+        ...
 
     def evictable_size(self) -> int:
         """Count the stored tokens that no lock covers."""
+        ...
 
     def protected_size(self) -> int:
         """Count the stored tokens that a lock covers."""
+        ...
 
     def total_size(self) -> int:
         """Count all stored tokens."""
+        ...
 
     def reset(self) -> None:
         """Forget everything. The slots go back to the caller without being named."""
+        ...
 
     def dump(self) -> Iterable[DumpedNode]:
         """List every node but the root: a look inside, for the rule `structure`."""
+        ...
 
 
 class DumpedNode(NamedTuple):

@@ -94,22 +94,37 @@ def shrink(
     return Shrunk(search.simplest, search.steps, exhausted=False)
 
 
-def with_distinct_tokens(trace: Trace) -> Trace:
-    """Number the tokens of all keys anew, alike only where two keys share the way there::
+def tell_apart(trace: Trace, still_fails: Predicate) -> Trace:
+    """Give each token a number of its own wherever the trace still fails so::
 
         [1, 1, 2]               [1, 2, 3]
         [1, 1]         ---->    [1, 2]
-        [1, 2]                  [1, 4]
+        [1, 2]                  [1, 3]
 
-    Not simpler by any order, but easier to read: what is equal then is equal for a reason.
+    Not simpler by any order, but easier to read: what is equal then is equal for a reason. Tokens
+    at one place of the tree that the keys form stay one token.
     """
-    names: dict[Tokens, int] = {}
+    keyed = [each for each in trace.operations if isinstance(each, MatchPrefix | Insert)]
+    keys = [operation.tokens for operation in keyed]
+    ways = dict.fromkeys(key[:end] for key in keys for end in range(1, len(key) + 1))
+    names = {way: way[-1] for way in ways}
+    if len(names) > FEW_TOKENS:
+        return trace
+    for way in names:
+        apart = names | {way: max(names.values()) + 1}
+        if still_fails(_spelled(trace, apart)):
+            names = apart
+    order = {name: number for number, name in enumerate(dict.fromkeys(names.values()), start=1)}
+    in_order = _spelled(trace, {way: order[name] for way, name in names.items()})
+    return in_order if still_fails(in_order) else _spelled(trace, names)
 
-    def spell(tokens: Tokens) -> Tokens:
-        ways = (tokens[:end] for end in range(1, len(tokens) + 1))
-        return tuple(names.setdefault(way, len(names) + 1) for way in ways)
 
-    return _mapped(trace, "tokens", spell)
+def _spelled(trace: Trace, names: Mapping[Tokens, int]) -> Trace:
+    return _mapped(
+        trace,
+        "tokens",
+        lambda tokens: tuple(names[tokens[:end]] for end in range(1, len(tokens) + 1)),
+    )
 
 
 class _OutOfSteps(Exception):

@@ -75,92 +75,112 @@ def _lasting(capabilities: Capabilities) -> bool:
     return capabilities.idle_handles == "until-evicted"
 
 
-_TABLE: tuple[tuple[str, str, Applies | None] | tuple[str, str, Applies, str], ...] = (
-    ("match-misses", "a match finds nothing", _always),
-    ("match-whole-key", "a match finds its whole key", _always),
-    (
+_TABLE = (
+    Situation("match-misses", "a match finds nothing", _always),
+    Situation("match-whole-key", "a match finds its whole key", _always),
+    Situation(
         "match-ends-inside-edge",
         "a match ends where no operation ended before, in the middle of a run",
         _always,
     ),
-    ("match-parts-inside-edge", "... because the key goes on differently there", _always),
-    ("edge-split", "an insert grows a branch in the middle of a run", _always),
-    ("split-under-lock", "an edge is cut while a lock covers both parts", _always, "inc_ref"),
-    ("insert-extends-leaf", "an insert goes on where a leaf ends", _always),
-    ("insert-stored-key", "an insert finds its whole key stored", _always),
-    ("insert-prefix-of-stored", "an insert's key is the beginning of a longer stored key", _always),
-    (
+    Situation("match-parts-inside-edge", "... because the key goes on differently there", _always),
+    Situation("edge-split", "an insert grows a branch in the middle of a run", _always),
+    Situation(
+        "split-under-lock", "an edge is cut while a lock covers both parts", _always, "inc_ref"
+    ),
+    Situation("insert-extends-leaf", "an insert goes on where a leaf ends", _always),
+    Situation("insert-stored-key", "an insert finds its whole key stored", _always),
+    Situation(
+        "insert-prefix-of-stored",
+        "an insert's key is the beginning of a longer stored key",
+        _always,
+    ),
+    Situation(
         "insert-without-match",
         "an insert finds part of its key stored, and no match lent it",
         _always,
     ),
-    ("insert-after-match", "an insert hands back slots that a match lent it", _always),
-    ("empty-key", "a key has no token", _always),
-    ("long-key", "a key has more than 100 tokens", _always),
-    ("slots-reused", "a slot that came back is handed out for another prefix", _always, "evict"),
-    (
+    Situation("insert-after-match", "an insert hands back slots that a match lent it", _always),
+    Situation("empty-key", "a key has no token", _always),
+    Situation("long-key", "a key has more than 100 tokens", _always),
+    Situation(
+        "slots-reused", "a slot that came back is handed out for another prefix", _always, "evict"
+    ),
+    Situation(
         "reinserted-after-eviction",
         "the prefix of a handle that died is stored again",
         _always,
         "evict",
     ),
-    ("lock-nested", "a lock covers a prefix that another lock covers already", _always, "inc_ref"),
-    ("lock-twice", "one handle is locked twice", _always, "inc_ref"),
-    ("lock-late", "a handle is locked long after its match", _lasting, "inc_ref"),
-    ("handle-of-empty-match", "the handle of a match of length 0 is locked", _always, "inc_ref"),
-    ("evict-nothing", "an eviction is asked for 0 tokens", _always, "evict"),
-    ("evict-empty-cache", "an eviction meets an empty cache", _always, "evict"),
-    (
+    Situation(
+        "lock-nested", "a lock covers a prefix that another lock covers already", _always, "inc_ref"
+    ),
+    Situation("lock-twice", "one handle is locked twice", _always, "inc_ref"),
+    Situation("lock-late", "a handle is locked long after its match", _lasting, "inc_ref"),
+    Situation(
+        "handle-of-empty-match", "the handle of a match of length 0 is locked", _always, "inc_ref"
+    ),
+    Situation("evict-nothing", "an eviction is asked for 0 tokens", _always, "evict"),
+    Situation("evict-empty-cache", "an eviction meets an empty cache", _always, "evict"),
+    Situation(
         "evict-more-than-there-is",
         "an eviction is asked for more than is evictable",
         _always,
         "evict",
     ),
-    (
+    Situation(
         "evict-all-locked",
         "an eviction meets a cache in which everything is locked",
         _always,
         "inc_ref",
     ),
-    (
+    Situation(
         "evict-spares-locked",
         "an eviction frees something while a lock protects something else",
         _always,
         "inc_ref",
     ),
-    (
+    Situation(
         "eviction-cascades",
         "a parent is evicted after its last child, in one eviction",
         _always,
         "evict",
     ),
-    ("eviction-overshoots", "an eviction frees more than was asked for", None),
-    (
+    Situation("eviction-overshoots", "an eviction frees more than was asked for", None),
+    Situation(
         "victim-had-a-rival",
         "an eviction chooses while another unlocked leaf survives",
         is_judged,
         "evict",
     ),
-    ("tie-in-policy-key", "a victim and a survivor have the same policy key", _tieable, "evict"),
-    (
+    Situation(
+        "tie-in-policy-key", "a victim and a survivor have the same policy key", _tieable, "evict"
+    ),
+    Situation(
         "page-boundary-divergence",
         "a key parts from what is stored exactly between two pages",
         _paged,
     ),
-    ("divergence-inside-page", "a key parts from what is stored inside a page", _paged),
-    ("shorter-than-page", "a key does not fill a page", _paged),
-    ("unaligned-tail", "an inserted key has a tail that fills no page", _paged),
-    ("stored-in-other-namespace", "a match asks for what only another namespace stores", _named),
-    ("priorities-differ", "a stored key is inserted again with another priority", _prioritised),
-    ("reset", "the cache is reset while it stores something", _resettable),
-    ("reset-under-lock", "the cache is reset while a lock is held", _resettable, "inc_ref"),
-    ("clock-tied", "two operations happen at the same reading", _injected),
-    ("clock-ran-back", "the clock is set back", _steps),
-    ("misuse", "a call is made that no caller should make", _misusable, "inc_ref"),
-    ("audit", "everything stored is matched, unlocked and evicted", _always),
+    Situation("divergence-inside-page", "a key parts from what is stored inside a page", _paged),
+    Situation("shorter-than-page", "a key does not fill a page", _paged),
+    Situation("unaligned-tail", "an inserted key has a tail that fills no page", _paged),
+    Situation(
+        "stored-in-other-namespace", "a match asks for what only another namespace stores", _named
+    ),
+    Situation(
+        "priorities-differ", "a stored key is inserted again with another priority", _prioritised
+    ),
+    Situation("reset", "the cache is reset while it stores something", _resettable),
+    Situation(
+        "reset-under-lock", "the cache is reset while a lock is held", _resettable, "inc_ref"
+    ),
+    Situation("clock-tied", "two operations happen at the same reading", _injected),
+    Situation("clock-ran-back", "the clock is set back", _steps),
+    Situation("misuse", "a call is made that no caller should make", _misusable, "inc_ref"),
+    Situation("audit", "everything stored is matched, unlocked and evicted", _always),
 )
 
-SITUATIONS: dict[str, Situation] = {row[0]: Situation(*row) for row in _TABLE}
+SITUATIONS: dict[str, Situation] = {situation.name: situation for situation in _TABLE}
 
 
 def required(arenas: Iterable[Arena]) -> list[str]:

@@ -114,7 +114,7 @@ class Model:
         pages = [above.page for above in ancestry(position)]
         pages.reverse()
         if self.page_size == 1:
-            return tuple(pages)  # type: ignore[arg-type]  # a page of one token is filed under the token
+            return tuple(pages)  # type: ignore[arg-type]  # a page of one token is that token
         return tuple(concatenate.from_iterable(pages))  # type: ignore[arg-type]
 
     def namespace(self, position: Position) -> Namespace:

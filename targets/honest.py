@@ -658,9 +658,7 @@ class KeepsBothCopies(RadixPaged):
 class WalksForSizes(RadixPaged):
     """Computes its sizes by walking the tree."""
 
-    promises: ClassVar = dict.fromkeys(
-        ("evictable_size", "protected_size", "total_size"), "walked"
-    )
+    promises: ClassVar = dict.fromkeys(("evictable_size", "protected_size", "total_size"), "walked")
 
     def evictable_size(self) -> int:
         """Add up the unlocked nodes."""

@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -241,12 +242,14 @@ SHORT = ("--seed", "1", "--max-ops", "4000")
 
 def with_methods(source: str, methods: str) -> str:
     """Put `methods` in the place of those of the same name in `source`, or at its end."""
-    for method in re.split(r"\n(?=    def )", methods.rstrip()):
-        name = re.match(r" +def (\w+)", method)
-        assert name is not None, method
-        old = re.compile(rf"^    def {name[1]}\(.*?(?=^    def |^class |\Z)", re.M | re.DOTALL)
+    found = re.findall(r"^def .*?(?=^def |\Z)", methods, re.MULTILINE | re.DOTALL)
+    assert found, methods
+    for method in found:
+        name = method[: method.index("(") + 1]
+        old = re.compile(rf"^    {re.escape(name)}.*?(?=^    def |\Z)", re.MULTILINE | re.DOTALL)
         before, *after = old.split(source, maxsplit=1)
-        source = "\n".join([before.rstrip("\n"), "", method.strip("\n"), "", *after])
+        new = textwrap.indent(method.rstrip(), "    ")
+        source = "\n".join([before.rstrip("\n"), "", new, "", *after])
     return source
 
 
@@ -435,7 +438,7 @@ def test_a_line_that_is_not_said_is_noticed() -> None:
 
 def test_a_method_takes_the_place_of_its_namesake() -> None:
     source = "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
-    changed = with_methods(source, "    def f(self):\n        return 3\n")
+    changed = with_methods(source, "def f(self):\n    return 3\n")
     names: dict[str, Any] = {}
     exec(changed, names)
     assert (names["A"]().f(), names["A"]().g()) == (3, 2)

@@ -34,7 +34,7 @@ from radixcheck.shrink import (
     is_simpler,
     passes_for,
     shrink,
-    with_distinct_tokens,
+    tell_apart,
 )
 from radixcheck.trace import MAX_TOKEN, Found, Trace, dumps
 
@@ -754,7 +754,18 @@ def test_shrinking_again_changes_nothing(trace: Trace, tokens: int) -> None:
     assert once.trace == again.trace
 
 
+TRACE = Trace((Insert((1, 1, 2)), Insert((1, 1)), MatchPrefix((1, 2)), Evict(1)))
+
+
 def test_tokens_are_told_apart_wherever_keys_part() -> None:
-    trace = Trace((Insert((1, 1, 2)), Insert((1, 1)), MatchPrefix((1, 2)), Evict(1)))
     apart = Trace((Insert((1, 2, 3)), Insert((1, 2)), MatchPrefix((1, 4)), Evict(1)))
-    assert with_distinct_tokens(trace) == apart
+    assert tell_apart(TRACE, lambda _: True) == apart
+
+
+def test_tokens_stay_alike_where_the_failure_needs_it() -> None:
+    def ends_alike(trace: Trace) -> bool:
+        first, _, match, _ = trace.operations
+        return getattr(first, "tokens", ())[-1:] == getattr(match, "tokens", ())[-1:]
+
+    apart = Trace((Insert((1, 2, 3)), Insert((1, 2)), MatchPrefix((1, 3)), Evict(1)))
+    assert tell_apart(TRACE, ends_alike) == apart

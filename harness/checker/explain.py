@@ -49,7 +49,7 @@ def _wrong_slots(
             return
         stored = (position.slots, *position.copies)
         if page not in [copy[: len(page)] for copy in stored]:
-            swapped = returned.get(page[0]) is position
+            swapped = returned.get(page[0]) is position and page[0] not in model.owner
             rule = "changed-slot" if swapped else "foreign-slot"
             expected = listed(model.slots(path))
             yield Broken(rule, expected, listed(slots), _whose(model, page, place * size, swapped))

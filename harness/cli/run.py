@@ -71,6 +71,8 @@ def _judge_all(screen: Screen, sources: Sequence[Source], plan: Plan, *, verbose
             if len(sources) > 1:
                 screen.heading(source.spec)
             report, code = judge(screen, source, plan)
+        except BrokenPipeError:
+            raise  # nobody reads any more: that is no fault of a target
         except Exception as error:
             codes.append(show_error(error, verbose))
             continue

@@ -37,7 +37,9 @@ from radixcheck.trace import Config, Trace
 
 
 def paged(config: Config, clock: Clock) -> Target:
-    return RadixPaged(**config, clock=clock)
+    factory: Any = RadixPaged
+    target: Target = factory(**config, clock=clock)
+    return target
 
 
 def outcomes(*operations: AnyOperation, **config: Any) -> list[Any]:
@@ -173,7 +175,7 @@ class Wrong(Radix):
 
 @pytest.mark.parametrize(
     "answer",
-    [None, 3, (0, []), Match(None, [], None), Match(1.5, [], None), Match(0, None, None)],  # type: ignore[arg-type]
+    [None, 3, (0, []), (None, [], None), (1.5, [], None), Match(0, None, None)],
 )
 def test_an_answer_that_cannot_be_read_is_the_adapters_fault(answer: Any) -> None:
     class Liar(Wrong):

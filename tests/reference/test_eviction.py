@@ -118,7 +118,7 @@ def test_a_leaf_uncovered_in_the_same_eviction_was_no_choice_before() -> None:
 def test_each_policy_allows_its_own_victim_and_forbids_the_other(
     policy: str, allowed: Tokens
 ) -> None:
-    forbidden = {(7,): (8,), (8,): (7,)}[allowed]
+    forbidden: Tokens = (8,) if allowed == (7,) else (7,)
     for victim, survivor in ((allowed, None), (forbidden, allowed)):
         scene = Scene(eviction=policy, hits="matches")
         scene.insert(7)
