@@ -47,6 +47,7 @@ class Model:
         self._match_splits = capabilities.match_splits
         self.has_copies = capabilities.duplicates == "both-kept" or not capabilities.closed
         """Whether a page may be stored more than once."""
+        self._closed = capabilities.closed
         self._merges = capabilities.edges == "grow-or-merge"
         self._inherits = capabilities.eviction in ("lfu", "slru", "priority")
         self.reset()
@@ -63,8 +64,7 @@ class Model:
         self.maybe_tokens = 0
         """Tokens that a lock may cover, where a match does not cut edges."""
 
-    # ---- questions
-    # -------------------------------------------------------------------------------------------
+    # ---- questions -----------------------------------------------------------------------
 
     def pages(self, tokens: Tokens) -> Pages:
         """Cut `tokens` into whole pages and drop the rest."""
@@ -122,8 +122,7 @@ class Model:
         *_, top = ancestry(position)
         return next(name for name, root in self.roots.items() if root is top.parent)
 
-    # ---- what happened
-    # ---------------------------------------------------------------------------------------
+    # ---- what happened -------------------------------------------------------------------
 
     def matched(self, path: Path, now: float) -> None:
         """A match ended at the end of `path`."""
@@ -254,8 +253,7 @@ class Model:
         uncovered = {self._unhook(tip) for tip in tips}
         return {leaf for leaf in uncovered if leaf is not None and leaf.slots and not leaf.children}
 
-    # ---- inside
-    # ----------------------------------------------------------------------------------------------
+    # ---- inside --------------------------------------------------------------------------
 
     def _root(self, namespace: Namespace) -> Position:
         root = self.roots.get(namespace)
@@ -268,21 +266,22 @@ class Model:
     ) -> Position:
         """Hang the pages from `start` on below `parent`, and return the last one."""
         size, owner = self.page_size, self.owner
+        while not self._closed and start < len(pages) and pages[start] in parent.children:
+            own = slots[start * size : (start + 1) * size]
+            parent = self._refill(parent.children[pages[start]], own)
+            start += 1
         for place in range(start, len(pages)):
-            page, children = pages[place], parent.children
+            page = pages[place]
             own = [slots[place]] if size == 1 else slots[place * size : (place + 1) * size]
-            if children and page in children:
-                parent = self._refill(children[page], own)
-                continue
-            parent = children[page] = Position(parent, page, own, now)
+            child = parent.children[page] = Position(parent, page, own, now)
             for slot in own:
-                owner[slot] = parent
-            self.total_tokens += size
+                owner[slot] = child
+            parent = child
+        self.total_tokens += size * (len(pages) - start)
         return parent
 
     def _refill(self, position: Position, slots: list[int]) -> Position:
-        """Store a page again that is hollow, or was stored below a hollow position all the
-        while."""
+        """Store a page again that is hollow, or was stored below a hollow position all along."""
         if position.slots:
             self.kept_copy(position, slots)
         else:

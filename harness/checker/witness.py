@@ -134,8 +134,7 @@ class Witness:
         elif delta < 0:
             self.reached["clock-ran-back"] += 1
 
-    # ---- inside
-    # ----------------------------------------------------------------------------------------------
+    # ---- inside --------------------------------------------------------------------------
 
     def _key(self, operation: MatchPrefix | Insert, pages: Pages, path: Path) -> None:
         tokens = operation.tokens

@@ -52,8 +52,7 @@ class Caller:
         self._priorities = (0, 0, 1, 2, 5, -3) if ranked else (0,)
         self._deltas = (0, 0, 0, 7, 1000, -1, -50) if steps_back else (0, 0, 0, 7, 1000)
 
-    # ---- match and insert
-    # ------------------------------------------------------------------------------------
+    # ---- match and insert ----------------------------------------------------------------
 
     def match(self) -> Story:
         """Look a key up, and drop the handle."""
@@ -82,8 +81,7 @@ class Caller:
             yield MatchPrefix(key, namespace)
         yield from self.evict_little()
 
-    # ---- requests
-    # --------------------------------------------------------------------------------------------
+    # ---- requests ------------------------------------------------------------------------
 
     def begin_request(self) -> Story:
         """Match a prompt and lock what was found."""
@@ -112,8 +110,7 @@ class Caller:
         yield DecRef(request.handle)
         self._keep(request.handle)
 
-    # ---- locks -----------------------------------------------------------------------------------
-    # ------------
+    # ---- locks ---------------------------------------------------------------------------
 
     def lock(self) -> Story:
         """Lock an idle handle, however old."""
@@ -145,8 +142,7 @@ class Caller:
         if self.idle:
             yield DecRef(pick(self.rng, self.idle))
 
-    # ---- evictions
-    # -------------------------------------------------------------------------------------------
+    # ---- evictions -----------------------------------------------------------------------
 
     def evict_little(self) -> Story:
         """Ask for a few tokens, mostly less than a leaf."""
@@ -182,8 +178,7 @@ class Caller:
             yield Insert(key, self.keys.namespace(), self._priority())
             yield Evict(max(1, len(key) + pick(self.rng, (-2, 0, 1))))
 
-    # ---- the rest
-    # --------------------------------------------------------------------------------------------
+    # ---- the rest ------------------------------------------------------------------------
 
     def tick(self) -> Story:
         """Hold the clock, let it jump, or set it back, and do something at the new reading."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
+from struct import unpack
 from typing import TypeAlias, TypeVar
 
 from radixcheck.operations import Namespace, Tokens
@@ -65,7 +66,7 @@ class Keys:
         self._shapes = [SHAPES[name] for name in shapes]
         self._relations = [RELATIONS[name] for name in relations]
         alphabet = pick(rng, (2, 2, 3, 5, 50, 30_000))
-        self.noise = tuple(1 + int(rng.random() * alphabet) for _ in range(NOISE_TOKENS))
+        self.noise = _random_tokens(rng, alphabet)
         """Tokens of this trace's alphabet; keys are slices of it."""
         self.prompts = [self.some(pick(rng, TYPICAL_TOKENS[5:])) for _ in range(2)]
         """System prompts that many keys share."""
@@ -118,6 +119,14 @@ class Keys:
         else:
             self.used[int(self.rng.random() * REMEMBERED_KEYS)] = key
         return key
+
+
+def _random_tokens(rng: Random, alphabet: int) -> Tokens:
+    """Return `NOISE_TOKENS` tokens, of 1 to `alphabet` or, if that is large, of any two bytes."""
+    if alphabet >= 256:
+        return unpack(f"<{NOISE_TOKENS}H", rng.randbytes(2 * NOISE_TOKENS))
+    letters = bytes(1 + byte % alphabet for byte in range(256))
+    return tuple(rng.randbytes(NOISE_TOKENS).translate(letters))
 
 
 def _chain(keys: Keys) -> Tokens:

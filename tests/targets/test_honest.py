@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 
+from radixcheck.buffers import make_slots
 from radixcheck.protocol import Evicted, Factory, Match, Refused
 from radixcheck.targets import honest
 from radixcheck.targets.honest import HONEST
@@ -24,13 +23,6 @@ from radixcheck.targets.radix import Radix
 from radixcheck.targets.radix_paged import POLICIES, RadixPaged
 
 TARGETS: dict[str, Factory] = {"radix": Radix, "radix-paged": RadixPaged, **HONEST}
-
-MAKERS: dict[str, Callable[[list[int]], Any]] = {
-    "list": list,
-    "array": lambda slots: array("q", slots),
-    "numpy": lambda slots: np.array(slots, dtype=np.int64),
-    "torch": lambda slots: torch.tensor(slots, dtype=torch.int64),
-}
 
 POOL = 4000
 """Slots that the table hands out and wants back."""
@@ -112,7 +104,11 @@ class Table:
         slots = [*lent, *fresh]
         try:
             existing = self.target.insert(
-                array("q", key), MAKERS[self.can.slots_as](slots), namespace, priority, len(lent)
+                array("q", key),
+                make_slots(self.can.slots_as, slots),
+                namespace,
+                priority,
+                len(lent),
             )
         except Refused:
             assert isinstance(self.target, honest.RefusesWhenFull)
@@ -332,9 +328,10 @@ def test_every_policy_agrees_with_a_table_of_prefixes(eviction: str, page_size: 
 def stored(factory: Callable[..., Any], *keys: Sequence[int], **config: Any) -> Any:
     """Return a target that stores `keys`; the slots of the first are 10, 11, ..., then 20, ..."""
     target = factory(**config)
-    make = MAKERS[target.capabilities.slots_as]
+    kind = target.capabilities.slots_as
     for number, key in enumerate(keys, start=1):
-        target.insert(array("q", key), make([10 * number + place for place in range(len(key))]))
+        slots = [10 * number + place for place in range(len(key))]
+        target.insert(array("q", key), make_slots(kind, slots))
     return target
 
 
@@ -552,17 +549,25 @@ def test_a_match_may_leave_the_last_token(page_size: int, lengths: list[int]) ->
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("answers-tuples", tuple),
-        ("answers-arrays", array),
-        ("answers-numpy", np.ndarray),
-        ("answers-tensors", torch.Tensor),
+        ("answers-tuples", "tuple"),
+        ("answers-arrays", "array"),
+        ("answers-numpy", "ndarray"),
+        ("answers-tensors", "Tensor"),
     ],
 )
-def test_slots_may_be_answered_in_any_type(name: str, kind: type) -> None:
-    target = stored(HONEST[name], [1, 2], [1, 3])
+def test_slots_may_be_answered_in_any_type(name: str, kind: str) -> None:
+    target = stored(installed(name), [1, 2], [1, 3])
     slots, nothing = (target.match_prefix(array("q", key)).slots for key in ([1, 3], [9]))
-    assert (type(slots), ints(slots), type(nothing), len(nothing)) == (kind, [10, 21], kind, 0)
-    assert [type(group) for group in target.evict(1).groups] == [kind]
+    answered = type(slots).__name__, ints(slots), type(nothing).__name__, len(nothing)
+    assert answered == (kind, [10, 21], kind, 0)
+    assert [type(group).__name__ for group in target.evict(1).groups] == [kind]
+
+
+def installed(name: str) -> Factory:
+    """Return a near-miss whose library may be missing here: then the test is skipped."""
+    if name not in HONEST:
+        pytest.skip(f"the library of {name} is not installed")
+    return HONEST[name]
 
 
 def test_a_given_buffer_may_be_kept() -> None:
@@ -575,8 +580,8 @@ def test_a_given_buffer_may_be_kept() -> None:
 
 @pytest.mark.parametrize("name", ["answers-numpy", "answers-tensors", "answers-arrays"])
 def test_a_borrowed_buffer_is_not_kept(name: str) -> None:
-    target = HONEST[name]()
-    slots = MAKERS[target.capabilities.slots_as]([10, 11, 12])
+    target = installed(name)()
+    slots = make_slots(target.capabilities.slots_as, [10, 11, 12])
     target.insert(array("q", [1, 2, 3]), slots)
     handle_of(target, 1)
     slots[0] = slots[2] = 77
