@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from radixcheck.capabilities import Capabilities
-from radixcheck.registry import Source
+from radixcheck.promises import unkept
+from radixcheck.registry import Source, TargetError
 from radixcheck.trace import Config
 
 OPERATIONS = ("match_prefix", "insert", "evict", "inc_ref", "dec_ref", "reset")
@@ -25,12 +26,14 @@ def arenas(source: Source) -> list[Arena]:
     has.
 
     Raises:
-        TargetError: it cannot be opened in one of them.
+        TargetError: it cannot be opened in one of them, or is not what it says.
     """
     return [_arena(source, config) for config in source.configurations()]
 
 
 def _arena(source: Source, config: Config) -> Arena:
     target = source.open(config, lambda: 0)
+    for seen, _, hint in unkept(target, {**source.arguments, **config}):
+        raise TargetError(f"{source.name}: {seen}", hint, "adapter")
     has = frozenset(name for name in OPERATIONS if hasattr(target, name))
     return Arena(config, target.capabilities, has)

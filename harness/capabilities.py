@@ -205,8 +205,16 @@ class Capabilities(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             if (value := getattr(self, name)) not in choices:
                 wanted = ", ".join(map(repr, choices))
                 raise ValueError(f"capability {name}={value!r}: choose one of {wanted}")
-        if self.page_size < 1:
-            raise ValueError(f"capability page_size={self.page_size!r}: must be 1 or more")
+        for name, least in LEAST.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ValueError(
+                    f"capability {name}={value!r}: must be a whole number, {least} or more"
+                )
+
+
+LEAST = {"page_size": 1, "slru_threshold": 1, "evict_batch": 0}
+"""The least value of every capability that is a number."""
 
 
 def _choices(annotation: Any) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from radixcheck.arena import Arena, arenas
 from radixcheck.buffers import BadAnswer
@@ -175,7 +175,7 @@ def _judge(source: Source, trace: Trace, report: Report) -> None:
     earlier = known.get(violation.signature)
     if earlier is not None:
         report.repeats[violation.signature] += 1
-        if not earlier.flaky:
+        if not earlier.flaky or report.repeats[violation.signature] > TRIES:
             return
     finding = investigate(source, trace, violation, report.seed)
     if earlier is None:
@@ -224,10 +224,12 @@ def _finding(
 ) -> Finding:
     seen = replay(source.open, trace)
     for _ in range(MORE_TRIES):
-        if seen.verdict.violation is not None:
+        if seen.verdict.violation is not None or violation.rule == "nondeterminism":
             break
         seen = replay(source.open, trace)
-    shown = seen.verdict.violation or _violation(source, trace, violation.rule) or violation
+    shown = seen.verdict.violation or _violation(source, trace, violation.rule)
+    if shown is None:
+        shown, flaky = structs.replace(violation, step=len(trace.operations) - 1), True
     situations = tuple(sorted(seen.verdict.reached))
     found = Found(shown.rule, shown.operation, source.spec, seed, situations=situations)
     return Finding(

@@ -7,9 +7,9 @@ whose handle is missing or dead is skipped, and the skip is counted.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 Tokens: TypeAlias = tuple[int, ...]
 Namespace: TypeAlias = tuple[str, ...]
@@ -48,7 +48,7 @@ class Insert(Operation, frozen=True, tag="insert"):
 class Evict(Operation, frozen=True, tag="evict"):
     """Free at least `num_tokens` tokens, or all that may be freed."""
 
-    num_tokens: int
+    num_tokens: Annotated[int, Meta(ge=0, le=2**62)]
 
 
 class IncRef(Operation, frozen=True, tag="inc_ref"):

@@ -141,7 +141,8 @@ def _read_header(line: bytes, name: str) -> _Header:
         raise TraceError(f"{name}:1: not a trace header: {error}") from None
     if not 1 <= header.version <= FORMAT:
         known = f"this radixcheck reads 1 to {FORMAT}"
-        raise TraceError(f"{name}:1: trace format {header.version}, but {known}: upgrade it")
+        what = "upgrade it" if header.version > FORMAT else "there is no such format"
+        raise TraceError(f"{name}:1: trace format {header.version}, but {known}: {what}")
     return header
 
 

@@ -25,7 +25,7 @@ PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["se
 FOLDERS = {"harness", "reference", "targets", "corpora", "tests", "bench", "docs"}
 
 VOCABULARY = {"operations", "capabilities", "protocol", "rules", "trace", "finding"}
-GROUND = VOCABULARY | {"registry", "arena", "situations"}
+GROUND = VOCABULARY | {"registry", "arena", "promises", "situations"}
 WORKSHOP = GROUND | {"buffers", "clock", "slots", "reference", "checker", "generate", "shrink"}
 EVERYTHING = WORKSHOP | {"corpora", "corpus", "drivers", "loop", "program", "report", "targets"}
 
@@ -41,7 +41,8 @@ MAY_IMPORT = {  # layer: what it may import of radixcheck, itself aside
     "targets": {"operations", "capabilities", "protocol"},
     "corpora": set(),
     "registry": VOCABULARY,
-    "arena": VOCABULARY | {"registry"},
+    "promises": {"protocol", "buffers"},
+    "arena": VOCABULARY | {"registry", "promises"},
     "situations": VOCABULARY | {"reference", "arena"},
     "buffers": {"protocol"},
     "clock": {"capabilities"},

@@ -52,7 +52,8 @@ def test_what_is_no_choice_is_refused_with_the_choices(name: str) -> None:
 
 @pytest.mark.parametrize("page_size", [0, -4])
 def test_a_page_holds_a_token_at_least(page_size: int) -> None:
-    with pytest.raises(ValueError, match=f"page_size={page_size}: must be 1 or more"):
+    wanted = f"page_size={page_size}: must be a whole number, 1 or more"
+    with pytest.raises(ValueError, match=wanted):
         Capabilities(page_size=page_size)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from radixcheck.checker import evictions
-from radixcheck.checker.broken import Broken, counted
+from radixcheck.checker.broken import Broken, counted, listed
 from radixcheck.checker.calls import TARGET_ERRORS
 from radixcheck.checker.sizes import Interval
 from radixcheck.checker.trial import Trial
 from radixcheck.operations import Evict, Freed, Outcome, Refusal
 from radixcheck.protocol import Refused
+from radixcheck.reference.model import Model
+from radixcheck.reference.positions import Position
 
 
 def evict(trial: Trial, operation: Evict) -> Outcome | None:
@@ -56,6 +58,11 @@ def _judge(trial: Trial, operation: Evict, evictable: Interval, freed: evictions
         _remove(trial, freed)
 
 
+def _name(model: Model, position: Position) -> str:
+    namespace = model.namespace(position)
+    return listed(model.key(position)) + (f" in {namespace}" if namespace else "")
+
+
 def _remove(trial: Trial, freed: evictions.Freed) -> None:
     """Move the model on by an eviction, and judge the choice of victims."""
     model, order = trial.model, trial.model.order
@@ -69,9 +76,9 @@ def _remove(trial: Trial, freed: evictions.Freed) -> None:
     if victims:
         order.slack = trial.ages.slack
         if (wrong := order.contradiction(victims, uncovered)) is not None:
-            keys = model.key(wrong.victim), model.key(wrong.survivor)
+            names = _name(model, wrong.victim), _name(model, wrong.survivor)
             policy = trial.capabilities.eviction
-            trial.broken.append(evictions.describe(wrong, policy, *keys))
+            trial.broken.append(evictions.describe(wrong, policy, *names))
         trial.witness.rivalry(victims, uncovered)
     for leaf in uncovered:
         order.note(leaf)

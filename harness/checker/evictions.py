@@ -3,7 +3,7 @@ victims."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from radixcheck.buffers import read_slots
@@ -159,10 +159,8 @@ def victims(model: Model, freed: Freed) -> list[tuple[Position, Bounds]]:
     return [(leaf, bounds(leaf)) for leaf in freed.positions if not leaf.children]
 
 
-def describe(
-    contradiction: Contradiction, policy: str, victim: Sequence[int], survivor: Sequence[int]
-) -> Broken:
-    """Put a contradiction of the policy into words; `victim` and `survivor` are their keys."""
+def describe(contradiction: Contradiction, policy: str, evicted: str, kept: str) -> Broken:
+    """Put a contradiction of the policy into words; `evicted` and `kept` name both leaves."""
     ours, theirs = contradiction.victim_bounds, contradiction.survivor_bounds
     if ours.low == theirs.high:
         ranks = "both rank alike"
@@ -171,6 +169,5 @@ def describe(
     else:
         ranks = f"the victim ranks at least {ours.low}, the survivor at most {theirs.high}"
         detail = f"{policy}: {ranks}; the lowest goes first"
-    evicted, kept = listed(victim), listed(survivor)
     expected = f"{kept} goes before {evicted}"
     return Broken("eviction-order", expected, f"{evicted} was evicted, {kept} stays", detail)

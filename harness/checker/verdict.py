@@ -23,6 +23,11 @@ Open: TypeAlias = Callable[[Config, Clock], Target]
 """Builds a fresh target from a configuration and the clock that it may use."""
 
 
+SURE = 3
+"""So often must a trace fail with buffers that are reused, and pass with others, to prove an
+alias."""
+
+
 class Verdict(Struct, frozen=True):
     """What came out of one trace."""
 
@@ -124,9 +129,12 @@ def _named(open_target: Open, trace: Trace, verdict: Verdict) -> Verdict:
         return verdict
     if violation.rule == "mutated-argument":
         return verdict
-    careful = _run(_checker(open_target, trace, overwrites=False), trace).violation
-    if careful is not None and careful.step <= violation.step:
-        return verdict
+    for _ in range(SURE):
+        careful = _run(_checker(open_target, trace, overwrites=False), trace).violation
+        if careful is not None and careful.step <= violation.step:
+            return verdict
+        if _run(_checker(open_target, trace), trace).violation != violation:
+            return verdict  # the target is fickle, so nothing follows from one good run
     alias = Violation(
         "mutated-argument",
         violation.operation,

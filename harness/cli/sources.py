@@ -52,6 +52,15 @@ def why_unfit(source: Source, trace: Trace) -> str:
     strange = [key for key in trace.config if key not in (*CONFIG_KEYS, *source.supports)]
     if strange:
         return f"{source.name} is not configured by {', '.join(strange)}"
+    if trace.misuse and not _answers_misuse(source, trace):
+        return f"{source.name} promises no answer to misuse"
     if trace.config.get("disable") and not source.accepts("disable"):
         return f"{source.name} cannot be disabled"
     return ""
+
+
+def _answers_misuse(source: Source, trace: Trace) -> bool:
+    """Tell whether misuse says something: it was promised, or this is where it was found."""
+    if trace.found is not None and trace.found.target.partition("?")[0] == source.name:
+        return True
+    return source.open(trace.config, lambda: 0).capabilities.misuse != "unspecified"

@@ -81,6 +81,13 @@ class Caller:
             yield MatchPrefix(key, namespace)
         yield from self.evict_little()
 
+    def fan_out(self) -> Story:
+        """Give one prefix many children."""
+        prefix, namespace = pick(self.rng, self.keys.prompts), self.keys.namespace()
+        first = int(self.rng.random() * 1000)
+        for token in range(first, first + pick(self.rng, (5, 5, 17, 17, 49, 260))):
+            yield Insert(prefix + (token,) * self.keys.page_size, namespace)
+
     # ---- requests ------------------------------------------------------------------------
 
     def begin_request(self) -> Story:
@@ -222,6 +229,7 @@ STORIES: dict[str, Callable[[Caller], Story]] = {
     "insert": Caller.insert,
     "insert-again": Caller.insert_again,
     "refresh": Caller.refresh,
+    "fan-out": Caller.fan_out,
     "begin-request": Caller.begin_request,
     "finish-request": Caller.finish_request,
     "lock": Caller.lock,

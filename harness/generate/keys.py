@@ -26,14 +26,32 @@ NOISE_TOKENS = 1024
 TYPICAL_TOKENS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 40, 64)
 LONG_TOKENS = (101, 128, 260)
 
-COLLIDING: Sequence[Sequence[Namespace]] = (
-    ((), ("",), ("", "")),
-    (("ab", "c"), ("a", "bc"), ("abc",), ("a", "b", "c")),
-    ((), ("a",), ("b",)),
-    (("a",), ("a", ""), ("", "a")),
+ALPHABETS: Sequence[Sequence[int]] = (
+    range(1, 3),
+    range(1, 3),
+    range(1, 4),
+    range(1, 6),
+    range(1, 51),
+    range(30_000),
+    (0, 1, 2, 1 + 2**8, 1 + 2**16, 2 + 2**16, 2**31 - 1),
 )
-"""Families of namespaces that become equal when somebody joins their parts, or takes an empty one
-for none."""
+"""Few tokens, so that keys are kin; as many as a vocabulary has; and some that are equal to whom
+keeps too few bits of them."""
+
+SEPARATORS = ("", "", "", ":", "/", "|", ",", "-", "_", ".", "#", " ", "::", "\x00", "\x1f")
+
+
+def _colliding(joint: str) -> Sequence[Sequence[Namespace]]:
+    """Return families of namespaces that are equal to whom joins parts with `joint`, drops later
+    parts, or takes an empty one for none."""
+    a, b, c = "a", "b", "c"
+    return (
+        ((), ("",), ("", "")),
+        ((a + joint + b, c), (a, b + joint + c), (a + joint + b + joint + c,), (a, b, c)),
+        ((), (a,), (b,)),
+        ((a,), (a, ""), ("", a)),
+        ((a, b, c), (a, b, "d"), (a, b), (a,)),
+    )
 
 
 def pick(rng: Random, choices: Sequence[T]) -> T:
@@ -65,12 +83,11 @@ class Keys:
         self.used: list[Tokens] = []
         self._shapes = [SHAPES[name] for name in shapes]
         self._relations = [RELATIONS[name] for name in relations]
-        alphabet = pick(rng, (2, 2, 3, 5, 50, 30_000))
-        self.noise = _random_tokens(rng, alphabet)
+        self.noise = _random_tokens(rng, pick(rng, ALPHABETS))
         """Tokens of this trace's alphabet; keys are slices of it."""
         self.prompts = [self.some(pick(rng, TYPICAL_TOKENS[5:])) for _ in range(2)]
         """System prompts that many keys share."""
-        family = pick(rng, COLLIDING)
+        family = pick(rng, _colliding(pick(rng, SEPARATORS)))
         self._namespaces = [name for name in family if len(name) <= most_names] or [()]
 
     def new(self) -> Tokens:
@@ -121,12 +138,11 @@ class Keys:
         return key
 
 
-def _random_tokens(rng: Random, alphabet: int) -> Tokens:
-    """Return `NOISE_TOKENS` tokens, of 1 to `alphabet` or, if that is large, of any two bytes."""
-    if alphabet >= 256:
-        return unpack(f"<{NOISE_TOKENS}H", rng.randbytes(2 * NOISE_TOKENS))
-    letters = bytes(1 + byte % alphabet for byte in range(256))
-    return tuple(rng.randbytes(NOISE_TOKENS).translate(letters))
+def _random_tokens(rng: Random, alphabet: Sequence[int]) -> Tokens:
+    """Return `NOISE_TOKENS` tokens of `alphabet`."""
+    numbers = unpack(f"<{NOISE_TOKENS}H", rng.randbytes(2 * NOISE_TOKENS))
+    size = len(alphabet)
+    return tuple([alphabet[number % size] for number in numbers])
 
 
 def _chain(keys: Keys) -> Tokens:

@@ -18,6 +18,7 @@ ACTIVITIES: dict[str, int] = {
     "insert": 20,
     "insert-again": 5,
     "refresh": 4,
+    "fan-out": 1,
     "begin-request": 12,
     "finish-request": 10,
     "lock": 8,
