@@ -42,7 +42,8 @@ from radixcheck.protocol import Target
 from radixcheck.rules import Violation, worst_first
 
 SELDOM = 64
-"""One operation in this many asks what makes a target walk its tree; fewer yet in a large tree."""
+"""One operation in this many asks what makes a target walk its tree; fewer yet in a large tree.
+A thorough checker asks more often in proportion."""
 
 MISCOUNTS = frozenset(("handle-mismatch", "under-evicted", "size-drift", "delta-mismatch"))
 """What follows when a target has unlocked what was not locked: then that is the finding's name."""
@@ -92,7 +93,8 @@ class Checker:
 
     Args:
         target, clock, misuse, disabled, overwrites: as of `Trial`.
-        thorough: after every operation ask even what makes the target walk its tree.
+        thorough: as long as the tree is small, ask after every operation even what makes the
+            target walk it.
     """
 
     def __init__(
@@ -193,8 +195,9 @@ class Checker:
             return
         if trial.calls.dump is not None:
             trial.broken += structure.contradictions(list(trial.calls.dump()), trial.capabilities)
-        if not self._thorough:
-            self._next_look = trial.step + max(SELDOM, len(trial.model.owner))
+        stored = len(trial.model.owner)
+        pause = stored // SELDOM if self._thorough else max(SELDOM, stored)
+        self._next_look = trial.step + pause
 
     def _name_drift(self, operation: AnyOperation, drift: Drift) -> str:
         """Name the rule that a wrong size breaks; after a lock or a refusal it says more."""

@@ -33,7 +33,8 @@ def replay(
         list[Path] | None,
         typer.Argument(
             metavar="PATH",
-            help="Trace files, or folders of *.jsonl. Default: the regressions that come along.",
+            help="Trace files, folders of *.jsonl, or names that `corpus list` prints. Default: "
+            "all of the latter.",
             show_default=False,
         ),
     ] = None,
@@ -79,7 +80,8 @@ def _replay_all(screen: Screen, found: Sequence[Saved], target: str | None) -> C
 
 
 def _show(screen: Screen, result: Result, *, terse: bool) -> None:
-    if screen.verbosity < 0 or (terse and result.status == "FIXED" and screen.verbosity < 1):
+    good = result.status in ("FIXED", "NOT APPLICABLE")
+    if good and (screen.verbosity < 0 or (terse and screen.verbosity < 1)):
         return
     from radixcheck.report.words import clean
 

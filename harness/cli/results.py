@@ -63,8 +63,15 @@ class NotApplicable(Exception):
 
 
 def saved_in(paths: Iterable[Path]) -> Iterator[Saved]:
-    """List the trace files among `paths`; a folder stands for every ``*.jsonl`` below it."""
+    """List the trace files among `paths`; a folder stands for every ``*.jsonl`` below it.
+
+    What is no file may be the name of a regression that comes along.
+    """
+    along = {saved.name: saved for saved in packaged()}
     for path in paths:
+        if not path.exists() and str(path) in along:
+            yield along[str(path)]
+            continue
         below = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
         yield from (Saved(str(each), partial(traces.load, each)) for each in below)
 
