@@ -133,7 +133,8 @@ def _named(open_target: Open, trace: Trace, verdict: Verdict) -> Verdict:
         careful = _run(_checker(open_target, trace, overwrites=False), trace).violation
         if careful is not None and careful.step <= violation.step:
             return verdict
-        if _run(_checker(open_target, trace), trace).violation != violation:
+        again = _run(_checker(open_target, trace), trace).violation
+        if again is None or (again.signature, again.step) != (violation.signature, violation.step):
             return verdict  # the target is fickle, so nothing follows from one good run
     alias = Violation(
         "mutated-argument",
