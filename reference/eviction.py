@@ -70,7 +70,7 @@ def reach(leaf: Position, hits_per_insert: int = 1) -> Reach:
     while True:
         if (use := position.uses) is not None:
             age = max(age, use.touched, use.brushed, use.stirred)
-            hits += use.matches + hits_per_insert * (use.inserts + use.stirs)
+            hits += use.matches + hits_per_insert * (use.inserts + use.stirs + use.passed)
             priority = max(priority, use.priority, use.stirred_priority)
         above = position.parent
         if above is None or above.parent is None or len(above.children) > 1:
@@ -78,10 +78,11 @@ def reach(leaf: Position, hits_per_insert: int = 1) -> Reach:
         position = above
 
 
-def exact_reach(leaf: Position) -> Reach:
+def exact_reach(leaf: Position, hits_per_insert: int = 1) -> Reach:
     """What a target stamps that promises to stamp only what an operation passed through."""
     use = leaf.uses or _UNUSED
-    return Reach(use.touched, use.inserts + use.matches, use.priority)
+    hits = use.matches + hits_per_insert * (use.inserts + use.passed)
+    return Reach(max(use.touched, use.brushed), hits, use.priority)
 
 
 _FEWEST_HITS: dict[str, Callable[[Uses], int]] = {
@@ -174,9 +175,8 @@ def is_judged(capabilities: Capabilities) -> bool:
         return False
     if capabilities.edges == "cut-only":
         return True
-    # A merged edge may carry any stamp of its parts, and nobody can tell how far down a lock on it
-    # reaches.
-    return policy not in ("mru", "fifo", "filo") and capabilities.match_splits
+    # A merged edge may carry any stamp of its parts, and nobody can tell how far a lock reaches.
+    return policy == "lru" and capabilities.match_splits
 
 
 class EvictionOrder:
@@ -196,6 +196,7 @@ class EvictionOrder:
             capabilities.eviction, _policies(capabilities)["lru"]
         )
         self._exact = capabilities.stamps == "matched"
+        self._merges = capabilities.edges == "grow-or-merge"
         # An insert that looks its key up first may count twice, where nothing is said about hits.
         self._hits_per_insert = 2 if capabilities.hits == "any" else 1
         self._second_key = capabilities.tie_break == "lru" and not self._policy.timed
@@ -210,8 +211,11 @@ class EvictionOrder:
     def bounds(self, leaf: Position) -> Bounds:
         """Return the interval of the target's key of `leaf`."""
         use = leaf.uses or _UNUSED
-        reached = exact_reach(leaf) if self._exact else reach(leaf, self._hits_per_insert)
+        fold = exact_reach if self._exact else reach
+        reached = fold(leaf, self._hits_per_insert)
         low, high = self._policy.low(leaf, use, reached), self._policy.high(leaf, use, reached)
+        if leaf.merged_over and self._merges:
+            low = NEVER  # the merged edge may have kept the older stamp
         return Bounds(low, high, use.touched, reached.age)
 
     def contradiction(

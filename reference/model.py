@@ -48,6 +48,7 @@ class Model:
         self.has_copies = capabilities.duplicates == "both-kept" or not capabilities.closed
         """Whether a page may be stored more than once."""
         self._closed = capabilities.closed
+        self._frees_duplicates = capabilities.duplicates == "target-frees"
         self._merges = capabilities.edges == "grow-or-merge"
         self._inherits = capabilities.eviction in ("lfu", "slru", "priority")
         self.reset()
@@ -119,8 +120,9 @@ class Model:
 
     def namespace(self, position: Position) -> Namespace:
         """Return the namespace that `position` is stored in."""
-        *_, top = ancestry(position)
-        return next(name for name, root in self.roots.items() if root is top.parent)
+        while position.parent is not None:
+            position = position.parent
+        return position.page  # type: ignore[return-value]  # a root is filed under its namespace
 
     # ---- what happened -------------------------------------------------------------------
 
@@ -165,19 +167,22 @@ class Model:
         touch(leaf, now, inserts=1, priority=priority)
         self._ended(leaf, now, hits=1, priority=priority)
 
-    def refused(self, path: Path, now: float) -> None:
-        """An insert that found `path` stored was refused: it may have stamped on its way."""
+    def refused(self, path: Path, priority: int, now: float) -> None:
+        """An insert that found `path` stored was refused: it may have left its mark on the way."""
         if path:
-            self._brush(path[-1], now)
+            end = path[-1]
+            self._brush(end, now)
+            use = end.uses or uses(end)
+            use.passed += 1
+            use.stirred_priority = max(use.stirred_priority, priority)
+            stir(end, now, hits=1, priority=priority)
 
     def kept_copy(self, position: Position, slots: list[int]) -> None:
         """An insert left a second copy of a stored page in the tree."""
         position.copies += (slots,)
         self.owner.update(dict.fromkeys(slots, position))
         self.total_tokens += self.page_size
-        if position.cover:
-            self.covered_tokens += self.page_size
-        elif position.maybe:
+        if position.cover or position.maybe:  # a lock may be on another copy
             self.maybe_tokens += self.page_size
 
     def handle(self, path: Path) -> Handle:
@@ -206,7 +211,7 @@ class Model:
         handle.locks += 1
         if handle.end is None:
             return 0
-        for position in handle.run:
+        for position in self._reach(handle, now):
             position.maybe += 1
             if position.maybe == 1 and not position.cover:
                 self.maybe_tokens += self.tokens_of(position)
@@ -218,7 +223,7 @@ class Model:
         handle.locks -= 1
         if handle.end is None:
             return 0
-        for position in handle.run:
+        for position in self._reach(handle, now):
             position.maybe -= 1
             if not position.maybe and not position.cover:
                 self.maybe_tokens -= self.tokens_of(position)
@@ -232,7 +237,7 @@ class Model:
         for slot in slots:
             del self.owner[slot]
         self.total_tokens -= self.page_size
-        if position.maybe and not position.cover:
+        if position.cover or position.maybe:
             self.maybe_tokens -= self.page_size
 
     def evicted(self, positions: Sequence[Position]) -> set[Position]:
@@ -251,6 +256,10 @@ class Model:
             position.slots = GONE
         self.total_tokens -= self.page_size * len(positions)
         uncovered = {self._unhook(tip) for tip in tips}
+        if not self._closed:
+            for hollow in positions:
+                for below in subtree(hollow):
+                    self._kill_handles(below)
         return {leaf for leaf in uncovered if leaf is not None and leaf.slots and not leaf.children}
 
     # ---- inside --------------------------------------------------------------------------
@@ -258,7 +267,7 @@ class Model:
     def _root(self, namespace: Namespace) -> Position:
         root = self.roots.get(namespace)
         if root is None:
-            root = self.roots[namespace] = Position(None, (), [], NEVER)
+            root = self.roots[namespace] = Position(None, namespace, [], NEVER)
         return root
 
     def _grow(
@@ -283,7 +292,8 @@ class Model:
     def _refill(self, position: Position, slots: list[int]) -> Position:
         """Store a page again that is hollow, or was stored below a hollow position all along."""
         if position.slots:
-            self.kept_copy(position, slots)
+            if not self._frees_duplicates:
+                self.kept_copy(position, slots)
         else:
             position.slots = slots
             self.owner.update(dict.fromkeys(slots, position))
@@ -328,11 +338,22 @@ class Model:
         return tokens
 
     def _free_tokens(self, position: Position, sign: int) -> int:
-        """Count the tokens of a position that is no longer surely locked, or from now on is."""
-        tokens = self.tokens_of(position) if position.copies else self.page_size
+        """Count the tokens of a position that is no longer surely locked, or from now on is.
+
+        Of several copies a lock surely covers one, and may cover the others.
+        """
         if position.maybe:
-            self.maybe_tokens += sign * tokens
-        return tokens
+            self.maybe_tokens += sign * self.page_size
+        elif position.copies:
+            self.maybe_tokens -= sign * self.page_size * len(position.copies)
+        return self.page_size
+
+    def _reach(self, handle: Handle, now: float) -> list[Position]:
+        """Return what a lock on `handle` may cover below its prefix; it may be stamped too."""
+        handle.run = [position for position in handle.run if position.slots]
+        for position in handle.run:
+            (position.uses or uses(position)).brushed = now
+        return handle.run
 
     def _run_below(self, position: Position) -> Iterator[Position]:
         """Yield the unbranched way down from `position`: an uncut edge may reach as far."""
@@ -343,18 +364,25 @@ class Model:
 
     def _forget_extras(self, position: Position) -> None:
         """Forget what few positions have: copies, locks, handles."""
-        tokens, copied = self.tokens_of(position), len(position.copies) * self.page_size
+        copied = len(position.copies) * self.page_size
         self.total_tokens -= copied
         if position.cover:
-            self.covered_tokens -= tokens
+            self.covered_tokens -= self.page_size
+            self.maybe_tokens -= copied
         elif position.maybe:
-            self.maybe_tokens -= tokens
+            self.maybe_tokens -= self.page_size + copied
         for copy in position.copies:
             for slot in copy:
                 del self.owner[slot]
         position.copies = ()
+        self._kill_handles(position)
+
+    @staticmethod
+    def _kill_handles(position: Position) -> None:
+        """Let handles die with `position`: but a lock that only may have covered it did not."""
         for handle in position.handles or ():
-            handle.alive = False
+            if handle.end is position or not handle.locks:
+                handle.alive = False
         position.handles = None
 
     def _unhook(self, tip: Position) -> Position | None:
@@ -369,5 +397,6 @@ class Model:
             if position.uses is not None:
                 absorb(parent, position)
             del parent.children[position.page]
+            parent.merged_over |= len(parent.children) == 1
             position, parent = parent, parent.parent
         return position if parent is not None else None

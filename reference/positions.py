@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from radixcheck.operations import Tokens
+from radixcheck.operations import Namespace, Tokens
 
 NEVER = float("-inf")
 
@@ -27,6 +27,7 @@ class Uses:
         "brushed",
         "inserts",
         "matches",
+        "passed",
         "priority",
         "stirred",
         "stirred_priority",
@@ -39,6 +40,8 @@ class Uses:
         """Clock reading of the last match or insert."""
         self.inserts = 0
         self.matches = 0
+        self.passed = 0
+        """Hits of children that are gone: they passed through, and may have counted here too."""
         self.priority: float = NEVER
         """Largest priority of an insert."""
         self.brushed: float = NEVER
@@ -60,6 +63,7 @@ class Position:
         "created",
         "handles",
         "maybe",
+        "merged_over",
         "page",
         "parent",
         "queued",
@@ -68,12 +72,17 @@ class Position:
     )
 
     def __init__(
-        self, parent: Position | None, page: int | Tokens, slots: list[int], created: float
+        self,
+        parent: Position | None,
+        page: int | Tokens | Namespace,
+        slots: list[int],
+        created: float,
     ) -> None:
         self.parent = parent
         """The position one page shorter; None for a root, which stores nothing."""
         self.page = page
-        """The key under which the parent files this page: its token, or the tuple of its tokens."""
+        """The key under which the parent files this page: its token, or the tuple of its tokens.
+        For a root, the namespace."""
         self.slots = slots
         """The slots of the page's tokens; empty for a root, and for a hollow position whose page
         was evicted alone."""
@@ -85,6 +94,8 @@ class Position:
         """Locks that end here, plus children with a cover of their own: not 0 means locked."""
         self.maybe = 0
         """Locks that may reach down to here, although their handle ends above."""
+        self.merged_over = False
+        """Whether it was ever left with one child, and so may lie inside a merged edge."""
         self.uses: Uses | None = None
         self.handles: list[Handle] | None = None
         """Handles that die with this position."""
@@ -122,14 +133,14 @@ def absorb(parent: Position, child: Position) -> None:
         return
     if kept is None:
         parent.uses = gone
+        gone.passed += gone.inserts + gone.matches
+        gone.inserts = gone.matches = gone.stirs = 0
         gone.stirred = gone.stirred_priority = NEVER
-        gone.stirs = 0
         return
     kept.touched = max(kept.touched, gone.touched)
     kept.brushed = max(kept.brushed, gone.brushed)
     kept.priority = max(kept.priority, gone.priority)
-    kept.inserts += gone.inserts
-    kept.matches += gone.matches
+    kept.passed += gone.inserts + gone.matches + gone.passed
 
 
 def only_child(position: Position) -> Position | None:

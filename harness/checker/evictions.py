@@ -93,7 +93,7 @@ def _in_copies(
 
 def locked_victim(model: Model, freed: Freed) -> Iterator[Broken]:
     """Yield a broken rule if a freed position is surely locked. Ask before the model moves on."""
-    for position in (*freed.positions, *(position for position, _ in freed.partial)):
+    for position in freed.positions:
         if position.cover:
             detail = f"a lock covers the prefix {listed(model.key(position))}"
             yield Broken("evicted-locked", "unlocked prefixes", listed(freed.slots), detail)
@@ -139,6 +139,7 @@ def _last_victim(model: Model, capabilities: Capabilities, freed: Freed) -> int:
     if capabilities.edges == "grow-or-merge":
         return len(freed.slots)
     gone, longest = set(freed.positions), 0
+    copies = sum(len(copy) for _, copy in freed.partial)
     for top in freed.positions:
         above = top.parent
         if above in gone and len(above.children) == 1:
@@ -149,7 +150,7 @@ def _last_victim(model: Model, capabilities: Capabilities, freed: Freed) -> int:
             below = only_child(below)
         tokens += model.tokens_of(top)
         longest = max(longest, tokens)
-    return longest
+    return longest + copies
 
 
 def victims(model: Model, freed: Freed) -> list[tuple[Position, Bounds]]:

@@ -69,9 +69,9 @@ def _whose(model: Model, page: Sequence[int], start: int, swapped: bool) -> str:
 def _phantom(
     model: Model, pages: Pages, namespace: Namespace, expected: int, length: int
 ) -> Broken:
-    wanted = min(len(pages), -(-length // model.page_size))
+    wanted = -(-length // model.page_size)
     for other in model.roots:
-        if other != namespace and len(model.find(pages, other)) >= wanted:
+        if other != namespace and wanted <= len(pages) and len(model.find(pages, other)) >= wanted:
             detail = f"the surplus is stored under namespace {other!r}, not {namespace!r}"
             return Broken("namespace-leak", counted(expected), counted(length), detail)
     return Broken("phantom-prefix", counted(expected), counted(length))

@@ -64,7 +64,7 @@ def insert(trial: Trial, operation: Insert) -> Outcome | None:
         )
     except TARGET_ERRORS as error:
         trial.pool.give(slots[owned_from:])
-        model.refused(path, trial.now)
+        model.refused(path, operation.priority if trial.ranked else 0, trial.now)
         return trial.failed(error, may_refuse=True)
     existing = answer if type(answer) is int else read_length(answer, "insert")
     if existing != len(path) * model.page_size:

@@ -8,6 +8,7 @@ from typing import Any
 from radixcheck.checker.calls import TARGET_ERRORS, read_length
 from radixcheck.checker.trial import Held, Trial
 from radixcheck.operations import Changed, DecRef, Done, IncRef, Outcome, Refusal
+from radixcheck.reference.positions import Position
 
 
 def inc_ref(trial: Trial, operation: IncRef) -> Outcome | None:
@@ -62,7 +63,8 @@ def _check_delta(trial: Trial, delta: Any, expected: int, maybe_before: int) -> 
 
 def _lock_dead(trial: Trial, held: Held) -> Outcome:
     """Lock a handle whose prefix is gone: judged only where the target promises an answer."""
-    if not trial.promises_misuse or held.model.alive:
+    end = held.model.end
+    if not trial.promises_misuse or held.model.alive or end is None or _is_stored_again(trial, end):
         return trial.skip("the handle is dead")
     accepted = _misuse(trial, trial.calls.inc_ref, held)
     if accepted and trial.capabilities.misuse == "raises":
@@ -84,13 +86,21 @@ def _unlock_unlocked(trial: Trial, held: Held) -> Outcome:
 def _is_telling(trial: Trial, held: Held) -> bool:
     """Tell whether one unlock too many would say something.
 
-    A deeper lock would hide it from any counter. A dead handle may do anything, unless the target
-    promises an answer.
+    A deeper lock, or one that may reach here, would hide it from any counter. A dead handle may do
+    anything, unless the target promises an answer.
     """
     end = held.model.end
     if end is None or not trial.misuses:
         return False
-    return not end.cover if held.model.alive else trial.promises_misuse
+    if held.model.alive:
+        return not end.cover and not end.maybe
+    return trial.promises_misuse and not _is_stored_again(trial, end)
+
+
+def _is_stored_again(trial: Trial, end: Position) -> bool:
+    """Tell whether the prefix of a dead handle is back, for targets whose handles name prefixes."""
+    pages = trial.model.pages(trial.model.key(end))
+    return len(trial.model.find(pages, trial.model.namespace(end))) == len(pages)
 
 
 def _misuse(trial: Trial, call: Callable[..., Any] | None, held: Held) -> bool:

@@ -128,10 +128,14 @@ class Caller:
         yield IncRef(handle)
 
     def lock_twice(self) -> Story:
-        """Lock a locked handle once more."""
-        if not self.locked:
-            yield from self.lock()
-        handle = pick(self.rng, self.locked)
+        """Lock one handle twice: a fresh one, or one that is locked already."""
+        if not self.locked or self.rng.random() < 0.5:
+            yield from self.keep()
+            self.locked.append(self.idle.pop())
+            yield IncRef(self.locked[-1])
+            handle = self.locked[-1]
+        else:
+            handle = pick(self.rng, self.locked)
         self.locked.append(handle)
         yield IncRef(handle)
 
@@ -201,8 +205,11 @@ class Caller:
         yield Evict(1)
 
     def reset(self) -> Story:
-        """Forget everything. The caller's handles are dead, and it knows."""
+        """Forget everything, what was asked for just before too. The caller's handles are dead."""
+        match = MatchPrefix(self.keys.old(), self.keys.namespace())
+        yield match
         yield Reset()
+        yield match
         self.idle.clear()
         self.locked.clear()
         self.running.clear()

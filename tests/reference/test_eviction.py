@@ -182,6 +182,7 @@ def test_equal_keys_fall_back_on_recency_only_where_the_target_says_so() -> None
         ({"closed": False}, False),
         ({"edges": "grow-or-merge"}, True),
         ({"edges": "grow-or-merge", "eviction": "mru"}, False),
+        ({"edges": "grow-or-merge", "eviction": "lfu"}, False),
         ({"edges": "grow-or-merge", "eviction": "fifo"}, False),
         ({"edges": "grow-or-merge", "match_splits": False}, False),
     ],
