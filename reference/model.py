@@ -319,7 +319,8 @@ class Model:
             position.cover += 1
             if position.cover > 1:
                 break
-            tokens += self._free_tokens(position, -1)
+            plain = not position.maybe and not position.copies
+            tokens += self.page_size if plain else self._free_tokens(position, -1)
             position = position.parent
         self.covered_tokens += tokens
         return tokens
@@ -330,7 +331,8 @@ class Model:
             position.cover -= 1
             if position.cover:
                 break
-            tokens += self._free_tokens(position, 1)
+            plain = not position.maybe and not position.copies
+            tokens += self.page_size if plain else self._free_tokens(position, 1)
             position = position.parent
         self.covered_tokens -= tokens
         if not end.children:
@@ -393,10 +395,15 @@ class Model:
         Returns where the tree goes on, None at a root.
         """
         position, parent = tip, tip.parent
+        used: list[Position] = []
         while parent is not None and not position.slots and not position.children:
             if position.uses is not None:
-                absorb(parent, position)
+                used.append(position)
             del parent.children[position.page]
-            parent.merged_over |= len(parent.children) == 1
             position, parent = parent, parent.parent
-        return position if parent is not None else None
+        if parent is None:
+            return None
+        for gone in used:
+            absorb(position, gone)
+        position.merged_over |= len(position.children) == 1
+        return position

@@ -200,3 +200,60 @@ def test_a_leaf_that_a_lock_may_cover_is_no_rival() -> None:
     scene.insert(7)
     scene.model.lock(handle, 3)
     assert scene.evict((7,)) is None
+
+
+def test_a_lock_that_may_reach_further_may_refresh_as_far() -> None:
+    scene = Scene(match_splits=False)
+    scene.insert(1, 2)
+    handle = scene.model.handle(scene.model.find((1,), ()))
+    scene.model.lock(handle, 2)
+    scene.insert(1, 3)
+    scene.insert(4)
+    scene.now += 1
+    scene.model.unlock(handle, scene.now)
+    assert scene.evict((1, 3), (4,)) is None
+
+
+def test_a_lock_may_refresh_where_only_the_matched_part_is_stamped() -> None:
+    scene = Scene(stamps="matched")
+    scene.insert(1)
+    scene.insert(2)
+    scene.brush(1)
+    assert scene.evict((2,)) is None
+
+
+@pytest.mark.parametrize(
+    "capabilities",
+    [{"eviction": "lfu", "hits": "both"}, {"eviction": "priority", "priorities": "present"}],
+)
+def test_a_refused_insert_may_leave_its_mark(capabilities: dict[str, Any]) -> None:
+    scene = Scene(**capabilities)
+    scene.insert(1)
+    for _ in range(3):
+        scene.model.refused(scene.model.find((1,), ()), 5, scene.now)
+    scene.insert(2, priority=2)
+    scene.match(2)
+    assert scene.evict((2,)) is None
+
+
+def test_a_merged_edge_may_have_kept_the_older_stamp() -> None:
+    """[1, 2] goes, [1] and [3] are merged with the stamp of [3], and then [3] is trimmed off."""
+    scene = Scene(edges="grow-or-merge")
+    scene.insert(1, 2)
+    scene.insert(1, 3)
+    scene.insert(4)
+    scene.insert(1)
+    scene.evict((1, 2))
+    scene.evict((1, 3))
+    assert scene.evict((1,)) is None
+
+
+@pytest.mark.parametrize("victim", [(1,), (3,)])
+def test_hits_on_the_way_to_an_evicted_child_count_for_some_trees_only(victim: Tokens) -> None:
+    scene = Scene(eviction="lfu", hits="inserts")
+    scene.insert(1)
+    scene.insert(1, 2)
+    scene.insert(1, 2)
+    scene.evict((1, 2))
+    scene.insert(3)
+    assert scene.evict(victim) is None

@@ -111,3 +111,46 @@ def test_a_second_copy_counts_and_leaves_alone() -> None:
     assert model.total_tokens == 2
     model.drop_copy(position, position.slots)
     assert (model.total_tokens, model.slots([position]), model.owner) == (1, [20], {20: position})
+
+
+def test_a_handle_below_an_evicted_parent_dies_too() -> None:
+    model = Model(Capabilities(closed=False, duplicates="both-kept"))
+    insert(model, (1, 2))
+    handle = model.handle(model.find((1, 2), ()))
+    model.evicted(model.find((1,), ()))
+    assert not handle.alive
+
+
+def test_a_suffix_that_was_stored_all_along_is_stored_once_where_the_target_frees_duplicates() -> (
+    None
+):
+    model = Model(Capabilities(closed=False, duplicates="target-frees"))
+    insert(model, (1, 2))
+    model.evicted(model.find((1,), ()))
+    insert(model, (1, 2), first_slot=50)
+    assert model.total_tokens == 2
+
+
+def test_a_lock_surely_covers_one_copy_of_a_page_and_may_cover_the_others() -> None:
+    model = Model(Capabilities(duplicates="both-kept"))
+    insert(model, (1,), first_slot=10)
+    path = model.find((1,), ())
+    handle = model.handle(path)
+    model.lock(handle, 2)
+    model.kept_copy(path[0], [20])
+    assert (model.evictable_tokens, model.maybe_tokens) == (1, 1)
+    model.drop_copy(path[0], path[0].slots)
+    assert (model.evictable_tokens, model.maybe_tokens) == (0, 0)
+    model.unlock(handle, 3)
+    assert (model.evictable_tokens, model.maybe_tokens) == (1, 0)
+
+
+def test_a_locked_handle_survives_what_its_lock_only_may_have_covered() -> None:
+    model = Model(Capabilities(match_splits=False))
+    insert(model, (1, 2))
+    handle = model.handle(model.find((1,), ()))
+    model.lock(handle, 2)
+    evict(model, (1, 2), 1)
+    assert handle.alive
+    model.unlock(handle, 3)
+    assert (model.evictable_tokens, model.maybe_tokens) == (1, 0)
