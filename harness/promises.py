@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from radixcheck.buffers import make_slots
 from radixcheck.protocol import Target
@@ -21,7 +21,7 @@ class Unkept(NamedTuple):
     """A promise that a target does not keep."""
 
     seen: str
-    fault: str
+    fault: Literal["capability", "adapter"]
     """``capability`` or ``adapter``: which of the two to mend."""
     hint: str
 

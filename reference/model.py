@@ -44,6 +44,8 @@ class Model:
     def __init__(self, capabilities: Capabilities) -> None:
         self.page_size = capabilities.page_size
         self._capabilities = capabilities
+        self._names: dict[Position, Namespace] = {}
+        """The namespace of every root there ever was: dead handles outlive a reset."""
         self._match_splits = capabilities.match_splits
         self.has_copies = capabilities.duplicates == "both-kept" or not capabilities.closed
         """Whether a page may be stored more than once."""
@@ -122,7 +124,7 @@ class Model:
         """Return the namespace that `position` is stored in."""
         while position.parent is not None:
             position = position.parent
-        return position.page  # type: ignore[return-value]  # a root is filed under its namespace
+        return self._names[position]
 
     # ---- what happened -------------------------------------------------------------------
 
@@ -267,7 +269,8 @@ class Model:
     def _root(self, namespace: Namespace) -> Position:
         root = self.roots.get(namespace)
         if root is None:
-            root = self.roots[namespace] = Position(None, namespace, [], NEVER)
+            root = self.roots[namespace] = Position(None, (), [], NEVER)
+            self._names[root] = namespace
         return root
 
     def _grow(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from radixcheck.operations import Namespace, Tokens
+from radixcheck.operations import Tokens
 
 NEVER = float("-inf")
 
@@ -74,15 +74,14 @@ class Position:
     def __init__(
         self,
         parent: Position | None,
-        page: int | Tokens | Namespace,
+        page: int | Tokens,
         slots: list[int],
         created: float,
     ) -> None:
         self.parent = parent
         """The position one page shorter; None for a root, which stores nothing."""
         self.page = page
-        """The key under which the parent files this page: its token, or the tuple of its tokens.
-        For a root, the namespace."""
+        """The key under which the parent files this page: its token, or the tuple of its tokens."""
         self.slots = slots
         """The slots of the page's tokens; empty for a root, and for a hollow position whose page
         was evicted alone."""
