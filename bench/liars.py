@@ -13,11 +13,13 @@ import time
 from typing import NamedTuple
 
 from radixcheck.arena import arenas
-from radixcheck.checker import check
+from radixcheck.checker import check, same_answers
 from radixcheck.drivers.swarm import proposals
 from radixcheck.loop import investigate
 from radixcheck.registry import Source, resolve
+from radixcheck.rules import Violation
 from radixcheck.targets.liars import LIARS
+from radixcheck.trace import Trace
 
 SEEDS = range(10)
 PATIENCE_S = 10
@@ -87,11 +89,9 @@ def catch(rule: str, seed: int) -> Caught:
     return Caught(violation.rule, operations, found - began, shrunk, size, kept)
 
 
-def _unstable(source: Source, trace: object, rule: str) -> object:
+def _unstable(source: Source, trace: Trace, rule: str) -> Violation | None:
     """Run a trace twice where that is the only way to see the lie."""
-    from radixcheck.checker import same_answers
-
-    return same_answers(source.open, trace) if rule == "nondeterminism" else None  # type: ignore
+    return same_answers(source.open, trace) if rule == "nondeterminism" else None
 
 
 if __name__ == "__main__":
