@@ -211,6 +211,7 @@ def test_a_lock_that_may_reach_further_may_refresh_as_far() -> None:
     scene.insert(4)
     scene.now += 1
     scene.model.unlock(handle, scene.now)
+    scene.insert(1, 5)  # so that [1] stays a branch, whose stamps are not those of [1, 2]
     assert scene.evict((1, 3), (4,)) is None
 
 
