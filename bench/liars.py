@@ -13,13 +13,13 @@ import time
 from typing import NamedTuple
 
 from radixcheck.arena import arenas
-from radixcheck.checker import check, same_answers
 from radixcheck.drivers.swarm import proposals
 from radixcheck.loop import investigate
 from radixcheck.registry import Source, resolve
 from radixcheck.rules import Violation
 from radixcheck.targets.liars import LIARS
 from radixcheck.trace import Trace
+from radixcheck.verdict import check, same_answers
 
 SEEDS = range(10)
 PATIENCE_S = 10

@@ -7,7 +7,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from radixcheck.buffers import make_slots, make_tokens, read_slots
 from radixcheck.checker.judge import Checker
@@ -19,7 +19,7 @@ from radixcheck.slots import SlotPool
 from radixcheck.trace import Config
 
 KEY_TOKENS = (16, 64)
-REPEATS = 5
+SLICE = 500
 
 
 def workload(num_operations: int, seed: int = 0, prompts: int = 60) -> list[AnyOperation]:
@@ -48,18 +48,41 @@ def _request(rng: random.Random, bases: list[Tokens], handle: str) -> Iterator[A
         yield Evict(rng.choice((16, 32, 64)))
 
 
-def interleaved(
-    bare: Callable[[], float], model: Callable[[], float], checked: Callable[[], float]
-) -> tuple[float, float, float, float]:
-    """Measure the three in turn, and return the least seconds of each and the median of bare over
-    checked.
+class Rates(NamedTuple):
+    """Seconds per operation, and the median share of the bare rate that is left when checked."""
 
-    A machine that is busy now and then is busy for neighbours alike: their ratio holds.
+    bare_s: float
+    model_s: float
+    checked_s: float
+    share: float
+
+
+def measure(source: Source, config: Config, operations: list[AnyOperation]) -> Rates:
+    """Time a target alone, the checker alone on recorded answers, and both together.
+
+    They take turns, a slice of the operations each: a machine that is busy now and then is busy
+    for neighbours alike, so their ratio holds.
     """
-    rounds = [(bare(), model(), checked()) for _ in range(REPEATS)]
-    share = statistics.median(one / three for one, _, three in rounds)
-    one, two, three = (min(column) for column in zip(*rounds, strict=True))
-    return one, two, three, share
+    callers = [caller.apply for caller in _callers(source, config, operations)]
+    turns = []
+    for start in range(0, len(operations), SLICE):
+        turns.append([_time(apply, operations[start : start + SLICE]) for apply in callers])
+    bare, model, checked = (sum(column) / len(operations) for column in zip(*turns, strict=True))
+    return Rates(bare, model, checked, statistics.median(turn[0] / turn[2] for turn in turns))
+
+
+def _callers(
+    source: Source, config: Config, operations: list[AnyOperation]
+) -> tuple[BareCaller, Checker, Checker]:
+    clock = Clock()
+    recorder = Tape(source.open(config, clock))
+    checker = Checker(recorder, clock)
+    for operation in operations:
+        assert checker.apply(operation) is None
+    recorder.rewind()
+    clocks = Clock(), Clock()
+    bare, checked = (source.open(config, clock) for clock in clocks)
+    return BareCaller(bare, clocks[0]), Checker(recorder, Clock()), Checker(checked, clocks[1])
 
 
 class BareCaller:
@@ -107,30 +130,6 @@ class BareCaller:
         existing = self.target.insert(make_tokens(tokens[:given]), buffer, owned_from=len(lent))
         self.pool.give(slots[len(lent) : existing])
         self.pool.give(slots[aligned:])
-
-
-def time_bare(source: Source, config: Config, operations: list[AnyOperation]) -> float:
-    """Return the seconds that the target alone takes for `operations`."""
-    clock = Clock()
-    caller = BareCaller(source.open(config, clock), clock)
-    return _time(caller.apply, operations)
-
-
-def time_checked(source: Source, config: Config, operations: list[AnyOperation]) -> float:
-    """Return the seconds that target and checker take together."""
-    clock = Clock()
-    return _time(Checker(source.open(config, clock), clock).apply, operations)
-
-
-def time_model(source: Source, config: Config, operations: list[AnyOperation]) -> float:
-    """Return the seconds that the checker takes alone, on answers that were recorded before."""
-    clock = Clock()
-    recorder = Tape(source.open(config, clock))
-    checker = Checker(recorder, clock)
-    for operation in operations:
-        assert checker.apply(operation) is None
-    recorder.rewind()
-    return _time(Checker(recorder, Clock()).apply, operations)
 
 
 class Tape:

@@ -1,24 +1,28 @@
-"""One configuration of a target, and what the target can do under it."""
+"""One configuration of a target, what the target can do under it, and what a run in it must
+reach."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from radixcheck.capabilities import Capabilities
-from radixcheck.promises import unkept
+from radixcheck.capabilities import AnyCapabilities
+from radixcheck.levels import TREE, Level, level_of
 from radixcheck.registry import Source, TargetError
+from radixcheck.situations import Situation
 from radixcheck.trace import Config
-
-OPERATIONS = ("match_prefix", "insert", "evict", "inc_ref", "dec_ref", "reset")
 
 
 class Arena(NamedTuple):
     """Where traces are run."""
 
     config: Config
-    capabilities: Capabilities
-    operations: frozenset[str] = frozenset(OPERATIONS)
-    """The operations that the target has."""
+    capabilities: AnyCapabilities
+    operations: frozenset[str] = frozenset(TREE.methods)
+    """The methods that the target has, of those that its level knows."""
+    level: Level = TREE
+    capacity: int | None = None
+    """Slots of the pool behind a cache that has one."""
 
 
 def arenas(source: Source) -> list[Arena]:
@@ -33,7 +37,36 @@ def arenas(source: Source) -> list[Arena]:
 
 def _arena(source: Source, config: Config) -> Arena:
     target = source.open(config, lambda: 0)
-    for seen, _, hint in unkept(target, {**source.arguments, **config}):
+    level = level_of(target)
+    for seen, _, hint in level.unkept(target, {**source.arguments, **config}):
         raise TargetError(f"{source.name}: {seen}", hint, "adapter")
-    has = frozenset(name for name in OPERATIONS if hasattr(target, name))
-    return Arena(config, target.capabilities, has)
+    has = frozenset(name for name in level.methods if hasattr(target, name))
+    pool = getattr(target, "pool", None)
+    capacity = getattr(getattr(pool, "capabilities", None), "capacity", None)
+    return Arena(config, target.capabilities, has, level, capacity)
+
+
+def situations(arenas: Iterable[Arena]) -> dict[str, Situation]:
+    """Return every situation that the levels of `arenas` know."""
+    return {name: each for arena in arenas for name, each in arena.level.situations.items()}
+
+
+def required(arenas: Iterable[Arena]) -> list[str]:
+    """Name the situations that at least one of the configurations makes possible."""
+    seen = list(arenas)
+    return [
+        name
+        for name, each in situations(seen).items()
+        if any(_must_reach(each, arena) for arena in seen)
+    ]
+
+
+def missing(reached: Mapping[str, int], arenas: Iterable[Arena]) -> list[str]:
+    """Name the required situations that were never reached."""
+    return [name for name in required(arenas) if not reached.get(name)]
+
+
+def _must_reach(situation: Situation, arena: Arena) -> bool:
+    if situation.applies is None or not arena.operations.issuperset(situation.needs.split()):
+        return False
+    return situation.applies(arena.capabilities)

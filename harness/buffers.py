@@ -9,7 +9,7 @@ from __future__ import annotations
 import reprlib
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from operator import index
 from typing import Any, TypeAlias
 
@@ -33,9 +33,8 @@ class BadAnswer(TypeError):
         )
 
 
-def make_tokens(tokens: Iterable[int]) -> array[int]:
-    """Return a fresh buffer of `tokens`, as every target gets them."""
-    return array("q", tokens)
+make_tokens: Callable[[Iterable[int]], array[int]] = partial(array, "q")
+"""Return a fresh buffer of tokens, as every target gets them."""
 
 
 def make_slots(kind: str, slots: Sequence[int], device: str | None = None) -> Slots:
@@ -93,12 +92,18 @@ def read_slots(answer: Slots) -> list[int]:
 
 
 def _elements(answer: Any) -> list[Any]:
-    if hasattr(answer, "tolist"):
-        if (dimensions := getattr(answer, "ndim", 1)) != 1:
-            raise BadAnswer(f"{dimensions} dimensions instead of 1", answer)
-        return list(answer.tolist())
-    if isinstance(answer, Sequence) and not isinstance(answer, str | bytes | bytearray):
-        return list(answer)
+    try:
+        if hasattr(answer, "tolist"):
+            if (dimensions := getattr(answer, "ndim", 1)) != 1:
+                raise BadAnswer(f"{dimensions} dimensions instead of 1", answer)
+            return list(answer.tolist())
+        if isinstance(answer, Sequence) and not isinstance(answer, str | bytes | bytearray):
+            return list(answer)
+    except BadAnswer:
+        raise
+    except Exception as error:  # a tensor that has no data, a sequence that is none
+        trouble = f"{type(answer).__name__} cannot be read ({type(error).__name__})"
+        raise BadAnswer(trouble, answer) from error
     raise BadAnswer(f"{type(answer).__name__} is no run of slots", answer)
 
 

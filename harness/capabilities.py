@@ -8,13 +8,24 @@ docs/contract.md, "Freedoms".
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 from msgspec import Meta, Struct
 
 Presence: TypeAlias = Literal["absent", "present"]
 SizePresence: TypeAlias = Literal["absent", "present", "walked"]
+Promised = TypeVar("Promised", "Capabilities", "PoolCapabilities")
 
 
 def _bends(description: str, *rules: str) -> Meta:
@@ -122,6 +133,16 @@ class Capabilities(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         _bends("What happens when more is asked for than can be freed.", "under-evicted"),
     ] = "frees-less"
 
+    interrupted_evict: Annotated[
+        Literal["unspecified", "loses-nothing"],
+        _bends(
+            "What an error of the pool's leaves behind in the midst of an eviction. If it loses "
+            "nothing, what was not freed counts as stored and evictable until it is.",
+            "leaked-slot",
+            "double-free",
+        ),
+    ] = "unspecified"
+
     evict_batch: Annotated[
         int, _bends("Tokens by which an eviction may overshoot on purpose.", "over-evicted")
     ] = 0
@@ -164,6 +185,10 @@ class Capabilities(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         _bends("The type in which the target wants slots."),
     ] = "list"
 
+    device: Annotated[str, _bends("Where torch slots live: ``cpu``, ``cuda`` or ``cuda:1``.")] = (
+        "cpu"
+    )
+
     namespaces: Annotated[
         Literal["absent", "one", "structured"],
         _bends(
@@ -200,21 +225,135 @@ class Capabilities(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     dump: Annotated[Presence, _bends("Whether the target shows its nodes.", "structure")] = "absent"
 
+    storage: Annotated[
+        Presence,
+        _bends(
+            "Whether every tensor and array that the target keeps can be found from it, so that "
+            "their bytes are counted.",
+            "retained-storage",
+        ),
+    ] = "absent"
+
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            if (value := getattr(self, name)) not in choices:
-                wanted = ", ".join(map(repr, choices))
-                raise ValueError(f"capability {name}={value!r}: choose one of {wanted}")
-        for name, least in LEAST.items():
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        _check(self)
+
+
+class PoolCapabilities(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The promises of one pool. The slots that it hands out are ``[reserved, reserved +
+    capacity)``.
+
+    Raises:
+        ValueError: a field has a value outside its choices, or the capacity is no whole pages.
+    """
+
+    page_size: Annotated[
+        int, _bends("Tokens per page: slots come and go by whole, aligned pages.", "partial-page")
+    ] = 1
+
+    capacity: Annotated[
+        int, _bends("Slots that can be handed out at once, in whole pages.", "leaked-slot")
+    ]
+
+    reserved: Annotated[
+        int, _bends("Slots below the first that is handed out, in whole pages.", "outside-pool")
+    ] = 0
+
+    ownership: Annotated[
+        Literal["exclusive", "counted"],
+        _bends(
+            "One holder per slot, or as many as `add_refs` counts.", "double-owner", "double-free"
+        ),
+    ] = "exclusive"
+
+    ordered: Annotated[bool, _bends("Whether the slots of every alloc ascend.", "alloc-order")] = (
+        False
+    )
+
+    partial_pages: Annotated[
+        Literal["misuse", "counted"],
+        _bends(
+            "Whether only whole pages may be freed, or any part of one: then the page is free with "
+            "its last slot.",
+            "double-free",
+        ),
+    ] = "misuse"
+
+    arguments: Annotated[
+        Literal["given", "borrowed"],
+        _bends(
+            "Whether the caller gives the slots of a free away, for the pool to keep but not to "
+            "change, or reuses the buffer after the call.",
+            "mutated-argument",
+        ),
+    ] = "given"
+
+    misuse: Annotated[
+        Literal["unspecified", "raises", "ignored"],
+        _bends(
+            "What a free does that no caller should make: of a slot that is free, reserved or "
+            "beyond the pool.",
+            "double-free",
+        ),
+    ] = "unspecified"
+
+    deterministic: Annotated[
+        bool, _bends("Whether the same trace always gets the same answers.", "nondeterminism")
+    ] = False
+
+    slots_as: Annotated[
+        Literal["list", "array", "numpy", "torch"],
+        _bends("The type in which the pool wants slots."),
+    ] = "list"
+
+    device: Annotated[str, _bends("Where torch slots live: ``cpu``, ``cuda`` or ``cuda:1``.")] = (
+        "cpu"
+    )
+
+    storage: Annotated[
+        Presence,
+        _bends(
+            "Whether every tensor and array that the pool keeps can be found from it, so that "
+            "their bytes are counted, and those of what it handed out.",
+            "retained-storage",
+        ),
+    ] = "absent"
+
+    def __post_init__(self) -> None:
+        _check(self)
+        for name in ("capacity", "reserved"):
+            if getattr(self, name) % self.page_size:
                 raise ValueError(
-                    f"capability {name}={value!r}: must be a whole number, {least} or more"
+                    f"capability {name}={getattr(self, name)}: must be whole pages of "
+                    f"{self.page_size}"
                 )
+        if self.capacity < self.page_size:
+            raise ValueError(
+                f"capability capacity={self.capacity}: must be a page of {self.page_size} or more"
+            )
+
+    @property
+    def end(self) -> int:
+        """The first slot number beyond the pool."""
+        return self.reserved + self.capacity
 
 
-LEAST = {"page_size": 1, "slru_threshold": 1, "evict_batch": 0}
+AnyCapabilities: TypeAlias = Capabilities | PoolCapabilities
+
+LEAST = {"page_size": 1, "slru_threshold": 1, "evict_batch": 0, "capacity": 0, "reserved": 0}
 """The least value of every capability that is a number."""
+
+
+def _check(promised: AnyCapabilities) -> None:
+    for name, choices in choices_of(type(promised)).items():
+        if (value := getattr(promised, name)) not in choices:
+            wanted = ", ".join(map(repr, choices))
+            raise ValueError(f"capability {name}={value!r}: choose one of {wanted}")
+    for name in LEAST.keys() & set(promised.__struct_fields__):
+        value, least = getattr(promised, name), LEAST[name]
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(
+                f"capability {name}={value!r}: must be a whole number, {least} or more"
+            )
 
 
 def _choices(annotation: Any) -> tuple[Any, ...]:
@@ -223,20 +362,21 @@ def _choices(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
-CHOICES: dict[str, tuple[Any, ...]] = {
-    name: choices
-    for name, hint in get_type_hints(Capabilities).items()
-    if (choices := _choices(hint))
-}
-"""The closed set of values of every capability that has one."""
+@cache
+def choices_of(kind: type[AnyCapabilities]) -> dict[str, tuple[Any, ...]]:
+    """Return the closed set of values of every capability of `kind` that has one."""
+    hints = get_type_hints(kind).items()
+    return {name: choices for name, hint in hints if (choices := _choices(hint))}
 
-RESERVED_CAPABILITIES = frozenset(
-    "events hashes bigram host_tier window state threads device".split()
-)
+
+CHOICES = choices_of(Capabilities)
+"""The closed set of values of every capability of a cache that has one."""
+
+RESERVED_CAPABILITIES = frozenset("events hashes bigram host_tier window state threads".split())
 """Named for later kinds of caches; declaring one is an error until its rules exist."""
 
 
-def override(capabilities: Capabilities, changes: dict[str, Any]) -> Capabilities:
+def override(capabilities: Promised, changes: dict[str, Any]) -> Promised:
     """Return `capabilities` with `changes`, which come from a spec such as
     ``radix?stamps=matched``.
 
@@ -245,4 +385,4 @@ def override(capabilities: Capabilities, changes: dict[str, Any]) -> Capabilitie
         msgspec.ValidationError: a value has the wrong type.
     """
     known = msgspec.structs.asdict(capabilities)
-    return msgspec.convert(known | changes, Capabilities, strict=False)
+    return msgspec.convert(known | changes, type(capabilities), strict=False)

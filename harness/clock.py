@@ -4,6 +4,7 @@ the target's own."""
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from radixcheck.capabilities import Capabilities
 
@@ -23,6 +24,8 @@ class Clock:
 
     def __init__(self) -> None:
         self.reading: float = 0
+        self.moves = 0
+        """How often the reading has changed."""
         self._delta = 1
 
     def __call__(self) -> float:
@@ -32,15 +35,17 @@ class Clock:
         """Let the next advance be by `delta`, which may be 0 or negative, instead of 1."""
         self._delta = delta
 
-    def advance(self) -> bool:
-        """Move on to the next operation, and tell whether the reading changed."""
+    def advance(self) -> int:
+        """Move on to the next operation, and return how often the reading has changed."""
         delta = self._delta
         if delta == 1:
             self.reading += 1
-            return True
+            self.moves += 1
+        elif delta:
+            self.reading += delta if delta > 0 else delta + OFFSET
+            self.moves += 1
         self._delta = 1
-        self.reading += delta if delta >= 0 else delta + OFFSET
-        return delta != 0
+        return self.moves
 
 
 class Ages:
@@ -66,9 +71,9 @@ class Ages:
         own = "counter" if resolution_s == 0 else "timer"
         kind = own if capabilities.clock == "own" else capabilities.clock
         self.is_timer = kind == "timer"
-        self.next = {
+        self.next: Callable[[], float] = {
             "injected": self._reading,
-            "injected-steps": self._steps,
+            "injected-steps": clock.advance,
             "counter": self._count,
             "timer": self._time,
         }[kind]
@@ -82,11 +87,6 @@ class Ages:
     def _reading(self) -> float:
         self._clock.advance()
         return self._clock.reading
-
-    def _steps(self) -> float:
-        if self._clock.advance():
-            self._age += 1
-        return self._age
 
     def _count(self) -> float:
         self._clock.advance()

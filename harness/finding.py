@@ -37,10 +37,24 @@ class Edge(Struct, frozen=True):
     """Names of the live handles that end where the run ends."""
 
 
+class Holding(Struct, frozen=True):
+    """A run of slots of one owner, as the ledger knows it: places ``[start, start + len(slots))``
+    of what that owner holds."""
+
+    owner: str
+    """The name of a handle or of a request, or ``free``."""
+    slots: tuple[int, ...]
+    start: int = 0
+    note: str = ""
+    """What more is to be said, such as ``2 holders``, ``lent by the tree``."""
+
+
 class Snapshot(Struct, frozen=True):
-    """All that the model stores at one moment: one list of edges per namespace."""
+    """All that the model stores at one moment: one list of edges per namespace, and above a tree
+    who holds which slots."""
 
     trees: dict[Namespace, tuple[Edge, ...]]
+    holdings: tuple[Holding, ...] = ()
 
 
 class Finding(Struct, frozen=True):

@@ -9,19 +9,26 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field, structs
 
-from radixcheck.arena import Arena, arenas
+from radixcheck.arena import Arena, arenas, missing
 from radixcheck.buffers import BadAnswer
-from radixcheck.checker import check, replay, same_answers
+from radixcheck.collecting import rare_collections
 from radixcheck.drivers.swarm import proposals
 from radixcheck.finding import Finding
+from radixcheck.leaks import leak
 from radixcheck.registry import Source, TargetError
 from radixcheck.rules import Violation
 from radixcheck.shrink import shrink, tell_apart
-from radixcheck.situations import missing
 from radixcheck.trace import Found, Trace
+from radixcheck.verdict import Open, check, replay, same_answers
 
-TWICE_EVERY = 100
-"""One trace in this many is run twice, where the target promises to be deterministic."""
+AGAIN_EVERY = 100
+"""One trace in this many is run again, for the rules that no single run can break."""
+
+AGAIN: dict[str, Callable[[Open, Trace], Violation | None]] = {
+    "nondeterminism": same_answers,
+    "device-leak": leak,
+}
+"""What runs a trace again, by the rule that it judges."""
 
 TRIES = 2
 """A trace that fails in so many further runs is taken to fail always."""
@@ -76,6 +83,7 @@ Watch = Callable[[Report], None]
 """Called after every trace, to show progress."""
 
 
+@rare_collections()
 def run(
     source: Source,
     *,
@@ -163,12 +171,8 @@ def _judge(source: Source, trace: Trace, report: Report) -> None:
     report.reached += verdict.reached
     report.skipped += verdict.skipped
     violation = verdict.violation
-    if (
-        violation is None
-        and verdict.capabilities.deterministic
-        and report.traces % TWICE_EVERY == 1
-    ):
-        violation = same_answers(source.open, trace)
+    if violation is None and report.traces % AGAIN_EVERY == 1:
+        violation = _run_again(source, trace, deterministic=verdict.capabilities.deterministic)
     if violation is None:
         return
     known = {finding.violation.signature: finding for finding in report.findings}
@@ -203,9 +207,19 @@ def _fails(source: Source, trace: Trace, wanted: Violation) -> bool:
 
 
 def _violation(source: Source, trace: Trace, rule: str) -> Violation | None:
-    if rule == "nondeterminism":
-        return same_answers(source.open, trace)
+    if rule in AGAIN:
+        return AGAIN[rule](source.open, trace)
     return check(source.open, trace).violation
+
+
+def _run_again(source: Source, trace: Trace, *, deterministic: bool) -> Violation | None:
+    """Judge by the rules that need several runs; the same answers must have been promised."""
+    for rule, judge in AGAIN.items():
+        if rule != "nondeterminism" or deterministic:
+            violation = judge(source.open, trace)
+            if violation is not None:
+                return violation
+    return None
 
 
 def _freely(source: Source) -> dict[str, Sequence[object]]:
@@ -224,7 +238,7 @@ def _finding(
 ) -> Finding:
     seen = replay(source.open, trace)
     for _ in range(MORE_TRIES):
-        if seen.verdict.violation is not None or violation.rule == "nondeterminism":
+        if seen.verdict.violation is not None or violation.rule in AGAIN:
             break
         seen = replay(source.open, trace)
     shown = seen.verdict.violation or _violation(source, trace, violation.rule)
@@ -236,7 +250,7 @@ def _finding(
         source.spec,
         trace.replace(found=found),
         shown,
-        seen.steps if seen.verdict.violation is not None else seen.steps[: shown.step + 1],
+        seen.steps[: shown.step + 1] if shown.rule == "nondeterminism" else seen.steps,
         seen.before,
         seen.after,
         seed,

@@ -15,17 +15,23 @@ that nobody locks, and the clock, as long as it only ran forward.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from keyword import iskeyword
 from typing import NamedTuple, TypeAlias
 
 from radixcheck.finding import Step
 from radixcheck.operations import (
+    AddRefs,
+    Alloc,
+    Allocated,
     Audit,
     DecRef,
     Evict,
     Failure,
+    Free,
     Freed,
     IncRef,
     Insert,
@@ -34,9 +40,12 @@ from radixcheck.operations import (
     MatchPrefix,
     Outcome,
     Refusal,
+    Returned,
     Skipped,
     Tick,
     Tokens,
+    Weigh,
+    Weighed,
 )
 from radixcheck.registry import Source
 from radixcheck.rules import Violation
@@ -67,6 +76,7 @@ ANSWERS = {
     "evict": "freed",
     "inc_ref": "delta",
     "dec_ref": "delta",
+    "alloc": "slots",
 }
 """What the answer of the last call is named; that of a match after its handle, if it has one."""
 
@@ -87,6 +97,8 @@ SUBJECTS = {
     ("evict", "under-evicted"): "len({})",
     ("inc_ref", "delta-mismatch"): "{}",
     ("dec_ref", "delta-mismatch"): "{}",
+    ("alloc", "length-mismatch"): "len({})",
+    ("alloc", "alloc-order"): "list({})",
 }
 """What the last line looks at, by the kind of the last operation and the rule that it broke."""
 
@@ -95,6 +107,9 @@ WRONG_VICTIMS = frozenset(
     over-evicted""".split()
 )
 """Rules that say which victims are wrong, not which are right; so does the last line."""
+
+WRONG_SLOTS = frozenset(("double-owner", "outside-pool"))
+"""Rules that say which slots an alloc must not answer."""
 
 CONDITIONS = {
     r"(?:a change by )?(-?\d+)(?: tokens?| slots?)?": "{} == {}",
@@ -105,11 +120,21 @@ CONDITIONS = {
 }
 """How an expectation in words becomes one in Python."""
 
+AUDITS = {
+    "cache": "# the audit: match what is stored, unlock, evict",
+    "pool": "# the audit: give all back, take every slot once, give all back",
+}
+"""What an audit is, by the variable of the target."""
+
 _SIZE = re.compile(r"(\w+_size\(\)) (.*)")
 _WORDS = re.compile(r"a change by |\w+_size\(\) | tokens?$| slots?$")
 _HANDLE = re.compile(r"h\d+")
 
 Numbers: TypeAlias = Sequence[int]
+
+POOL = Alloc | Free | AddRefs
+GIVEN_SLOTS = Insert | Free | AddRefs
+"""The operations that name slots."""
 
 
 class _Call(NamedTuple):
@@ -123,6 +148,8 @@ class _Call(NamedTuple):
     owned_from: int
     key: str
     """The line that names the key, where later ones refer to it."""
+    target: str
+    """The variable of the target."""
 
     @property
     def kind(self) -> str:
@@ -152,7 +179,9 @@ def render(
     """
     calls = list(_calls(steps, slots_as))
     clocked = source.accepts("clock") and not _runs_forward(calls)
-    lines = [*_opening(source, config or {}, calls[0].step.clock if clocked else None)]
+    name = calls[0].target if calls else "cache"
+    now = calls[0].step.clock if clocked else None
+    lines = [*_opening(name, source, config or {}, now)]
     for earlier, call in zip([None, *calls], calls, strict=False):
         lines += _before(earlier, call, clocked)
         if call is calls[-1]:
@@ -170,12 +199,23 @@ def render(
 def _imports(source: Source, lines: Sequence[str]) -> Iterator[str]:
     code = "\n".join(line.partition("  # ")[0] for line in lines)
     yield from (line for word, line in IMPORTS.items() if re.search(rf"\b{re.escape(word)}", code))
+    yield from importing(source)
+
+
+def importing(source: Source) -> Iterator[str]:
+    """Yield the lines that import a target, from its path where Python cannot say its name."""
     module, path, attribute = source.place
-    statement = f"from {module} import {attribute.partition('.')[0]}"
-    yield statement if path is None else f"{statement}  # {path}"
+    name = attribute.partition(".")[0]
+    if path is None:
+        yield f"from {module} import {name}"
+    elif module.isidentifier() and not iskeyword(module):
+        yield f"from {module} import {name}  # {path}"
+    else:
+        yield "from runpy import run_path"
+        yield f'{name} = run_path({json.dumps(str(path))})["{name}"]'
 
 
-def _opening(source: Source, config: Config, now: float | None) -> Iterator[str]:
+def _opening(name: str, source: Source, config: Config, now: float | None) -> Iterator[str]:
     keywords = {
         key: repr(value)
         for key, value in source.keywords(config).items()
@@ -185,7 +225,7 @@ def _opening(source: Source, config: Config, now: float | None) -> Iterator[str]
         yield f"now = {now:.17g}"
         keywords["clock"] = "lambda: now"
     arguments = ", ".join(f"{key}={value}" for key, value in keywords.items())
-    yield f"cache = {source.place.attribute}({arguments})"
+    yield f"{name} = {source.place.attribute}({arguments})"
 
 
 def _is_default(source: Source, key: str, value: object) -> bool:
@@ -200,7 +240,7 @@ def _runs_forward(calls: Sequence[_Call]) -> bool:
 
 def _before(earlier: _Call | None, call: _Call, clocked: bool) -> Iterator[str]:
     if call.step.audit and not (earlier and earlier.step.audit):
-        yield "# the audit: match what is stored, unlock, evict"
+        yield AUDITS[call.target]
     if clocked and earlier and earlier.step.clock != call.step.clock:
         yield f"now = {call.step.clock:.17g}"
     if call.key:
@@ -212,11 +252,14 @@ def _before(earlier: _Call | None, call: _Call, clocked: bool) -> Iterator[str]:
 
 def _made(call: _Call, answer: str, *, named: bool, suppressed: bool) -> Iterator[str]:
     """Write a call: its answer bound to `answer`, its buffers `named`, its refusal `suppressed`."""
+    if isinstance(call.step.operation, Weigh):
+        yield f"# {_remark(call.step.outcome)}"
+        return
     if named:
         buffers = {"tokens": call.tokens, "slots": call.slots}
         yield from (f"{name} = {buffer}" for name, buffer in buffers.items() if buffer)
         call = call._replace(tokens="tokens", slots="slots")
-    line = f"cache.{call.kind}({', '.join(_arguments(call))})"
+    line = f"{call.target}.{call.kind}({', '.join(_arguments(call))})"
     line = f"{answer} = {line}" if answer else line
     line = f"with suppress(Exception): {line}" if suppressed else line
     remark = _remark(call.step.outcome)
@@ -230,8 +273,10 @@ def _arguments(call: _Call) -> list[str]:
         case Insert(_, namespace, priority):
             given = _given(namespace=namespace, priority=priority, owned_from=call.owned_from)
             return [call.tokens, call.slots, *given]
-        case Evict(num_tokens):
+        case Evict(num_tokens) | Alloc(num_tokens):
             return [str(num_tokens)]
+        case Free() | AddRefs():
+            return [call.slots]
         case IncRef() | DecRef():
             return [f"{call.handle}.handle"]
     return []
@@ -245,11 +290,19 @@ def _remark(outcome: Outcome) -> str:
     match outcome:
         case Freed(groups):
             return _freed([list(group) for group in groups if group])
+        case Allocated(slots) if slots:
+            return f"slots {_few(slots)}"
         case Failure(error, message):
             return _one_line(f"raised {error}: {message}")
         case Refusal():
             return "refused"
+        case Weighed(num_bytes, stored):
+            return f"{num_bytes} bytes of tensors and arrays, {stored} tokens stored"
     return ""
+
+
+def _few(slots: Numbers) -> str:
+    return f"{slots[0]} to {slots[-1]}" if len(slots) > LONG_TOKENS else str(list(slots))
 
 
 def _freed(groups: list[list[int]]) -> str:
@@ -311,12 +364,14 @@ def _claim(call: _Call, violation: Violation) -> _Claim | None:
     expected, answer = violation.expected, _answer(call)
     subject = SUBJECTS.get((call.kind, violation.rule), "").format(answer)
     if size := _SIZE.fullmatch(expected):
-        subject, expected = f"cache.{size[1]}", size[2]
+        subject, expected = f"{call.target}.{size[1]}", size[2]
     elif violation.rule == "mutated-argument":
         subject = _changed_buffer(call.step, expected)
     for words, condition in CONDITIONS.items():
         if subject and (found := re.fullmatch(words, expected)):
             return _Claim(condition.format(subject, *found.groups()), subject)
+    if violation.rule in WRONG_SLOTS and re.fullmatch(r"\[[\d, ]+\]", violation.actual):
+        return _Claim(f"not set({answer}) & set({violation.actual})", answer)
     if violation.rule in WRONG_VICTIMS and isinstance(call.step.outcome, Freed):
         freed = [slot for group in call.step.outcome.groups for slot in group]
         return _Claim(f"freed != {freed}", "freed")
@@ -336,6 +391,7 @@ def _calls(steps: Sequence[Step], slots_as: str) -> Iterator[_Call]:
     made = [step for step in steps if _is_made(step)]
     locked = {step.operation.handle for step in made if isinstance(step.operation, IncRef | DecRef)}
     variables: dict[str, str] = {}
+    target = "pool" if any(isinstance(step.operation, POOL) for step in made) else "cache"
     keys, slots = spell_keys([_key(step) for step in made]), _slots(made)
     for step, (definition, tokens), (given, owned_from) in zip(made, keys, slots, strict=True):
         handle = getattr(step.operation, "handle", None)
@@ -345,10 +401,11 @@ def _calls(steps: Sequence[Step], slots_as: str) -> Iterator[_Call]:
         yield _Call(
             step,
             tokens if isinstance(step.operation, MatchPrefix | Insert) else "",
-            _slots_as(slots_as, given) if isinstance(step.operation, Insert) else "",
+            _slots_as(slots_as, given) if isinstance(step.operation, GIVEN_SLOTS) else "",
             variables[handle] if handle is not None and needed else "",
             owned_from,
             definition,
+            target,
         )
 
 
@@ -374,12 +431,20 @@ def _slots(made: Sequence[Step]) -> Iterator[tuple[Numbers, int]]:
     and then slots that nobody else has.
     """
     matched: dict[str | None, Numbers] = {}
+    allocated: dict[str | None, Numbers] = {}
     for step in made:
         operation, outcome = step.operation, step.outcome
         if isinstance(operation, MatchPrefix) and isinstance(outcome, Matched):
             matched[operation.handle] = outcome.slots
+        if isinstance(operation, Alloc) and isinstance(outcome, Allocated):
+            allocated[operation.handle] = outcome.slots
         if isinstance(outcome, Inserted):
             yield outcome.slots, outcome.owned_from
+        elif isinstance(outcome, Returned):
+            yield outcome.slots, 0
+        elif isinstance(operation, Free | AddRefs):
+            slots = allocated.get(operation.handle, (0,))[operation.start : operation.stop]
+            yield list(slots) * getattr(operation, "times", 1), 0
         elif isinstance(operation, Insert):
             lent = matched.get(operation.lent, ()) if operation.lent else ()
             first = _unused_slot(made)

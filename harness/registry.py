@@ -27,22 +27,45 @@ from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, cast
 from urllib.parse import unquote
 
 import msgspec
 
-from radixcheck.capabilities import CHOICES, RESERVED_CAPABILITIES, Capabilities, override
-from radixcheck.protocol import Factory, Refused, Supports, Target
+from radixcheck.capabilities import (
+    RESERVED_CAPABILITIES,
+    AnyCapabilities,
+    Capabilities,
+    PoolCapabilities,
+    choices_of,
+    override,
+)
+from radixcheck.protocol import KINDS, REQUIRED, Factory, Refused, Supports, level_name
 from radixcheck.trace import Config
 
 ENTRY_POINTS = "radixcheck.targets"
 CONFIG_KEYS = ("page_size", "eviction", "capacity", "device", "clock", "disable")
+COUNT = (Annotated[int, msgspec.Meta(ge=1)], "a whole number, 1 or more")
+FORMS: dict[str, tuple[Any, str]] = {
+    "page_size": COUNT,
+    "capacity": COUNT,
+    "eviction": (str, "the name of a policy, such as lru"),
+}
+"""Per configuration key that takes only one type of value: that type, and how to say it."""
 LATER_KINDS = ("native", "cmd")
-OVERRIDABLE = frozenset(Capabilities.__struct_fields__) - {"page_size"}
-"""What a spec may promise behind the target's back. Pages are made, not promised."""
+WRAPPERS = {"requests": "radixcheck.targets.bookkeeper:requests"}
+"""What a spec may put before another one, as in ``requests:radix-paged``: a factory that gets the
+target of the other as ``tree``."""
+PROMISES = {"tree": Capabilities, "requests": Capabilities, "pool": PoolCapabilities}
+"""What a target of each level promises."""
 
-METHODS = tuple(name for name in vars(Target) if not name.startswith("_"))
+MADE = {"page_size", "capacity", "reserved", "device"}
+OVERRIDABLE = frozenset().union(*(kind.__struct_fields__ for kind in PROMISES.values())) - MADE
+"""What a spec may promise behind the target's back. Pages and slots are made, not promised."""
+
+METHODS = tuple(
+    dict.fromkeys(name for kind in KINDS.values() for name in vars(kind) if name[0] != "_")
+)
 
 Clock: TypeAlias = Callable[[], float]
 Fault: TypeAlias = Literal["user", "adapter", "target"]
@@ -78,7 +101,7 @@ class Source:
     """Capabilities that the spec changes."""
     supports: Supports
 
-    def open(self, config: Mapping[str, Value] | None = None, clock: Clock | None = None) -> Target:
+    def open(self, config: Mapping[str, Value] | None = None, clock: Clock | None = None) -> Any:
         """Make a fresh, empty target. Of `config` and `clock` the factory gets what it takes.
 
         Raises:
@@ -90,7 +113,9 @@ class Source:
         self._check_required(keywords)
         try:
             target = self.factory(**keywords)
-        except Exception as error:
+        except TargetError:
+            raise
+        except (Exception, SystemExit) as error:
             raise _raised(error, self) from error
         _check_target(target, self.name)
         return self._presented(target)
@@ -128,16 +153,44 @@ class Source:
             needs = ", ".join(missing)
             raise TargetError(f"{self.name} needs {needs}", f"write {self.spec}{joint}{added}")
 
-    def _presented(self, target: Target) -> Target:
+    def _presented(self, target: Any) -> Any:
         if not self.overrides:
             return target
+        strange = self.overrides.keys() - set(target.capabilities.__struct_fields__)
+        if strange:
+            word, level = min(strange), level_name(target)
+            raise TargetError(f"{self.name}: a {level} target promises no {word}", "leave it out")
         capabilities = override(target.capabilities, dict(self.overrides))
         try:
             target.capabilities = capabilities
         except (AttributeError, TypeError):
             methods = {name: getattr(target, name) for name in METHODS if hasattr(target, name)}
-            return cast(Target, SimpleNamespace(capabilities=capabilities, **methods))
+            return SimpleNamespace(capabilities=capabilities, **methods)
         return target
+
+
+def _wrapped(spec: str, kind: str, inner: str, query: str) -> Source:
+    """Resolve ``kind:inner?query``: what the wrapper takes is its own, the rest is for `inner`."""
+    module, _, attribute = WRAPPERS[kind].partition(":")
+    place = Place(module, None, attribute)
+    wrapper = _factory(_import(place), place)
+    own = {key: each for key, each in _parameters(wrapper).items() if key != "tree"}
+    rest = "&".join(pair for pair in query.split("&") if pair.partition("=")[0] not in own)
+    below = resolve(f"{inner}?{rest}" if rest else inner)
+
+    def factory(**keywords: Any) -> Any:
+        mine = {key: value for key, value in keywords.items() if key in own}
+        others = {key: value for key, value in keywords.items() if key not in own}
+        clock = others.pop("clock", None)
+        return wrapper(below.open(others, clock), **mine)
+
+    factory.__module__ = module
+    given = {key: value for key, value in _parse(query, spec).items() if key in own}
+    arguments = {**below.arguments, **given}
+    supports = {**below.supports, **getattr(wrapper, "supports", {})}
+    parameters = {**below.parameters, **own}
+    name = f"{kind}:{inner}"
+    return Source(spec, name, place, factory, parameters, arguments, {}, supports)
 
 
 class Place(NamedTuple):
@@ -160,6 +213,9 @@ def resolve(spec: str) -> Source:
         TargetError: the spec is malformed or names nothing, or its module cannot be imported.
     """
     name, _, query = spec.partition("?")
+    kind, _, inner = name.partition(":")
+    if inner and kind in WRAPPERS:
+        return _wrapped(spec, kind, inner, query)
     place = _place(name)
     module = _import(place)
     factory = _factory(module, place)
@@ -333,7 +389,16 @@ def _parse(query: str, spec: str) -> dict[str, Value]:
         if key in given:
             raise TargetError(f"{key!r} is given twice in {spec!r}", "give it once")
         given[key] = _value(unquote(value))
+        _check_form(key, given[key], spec)
     return given
+
+
+def _check_form(key: str, value: Value, spec: str) -> None:
+    wanted, form = FORMS.get(key, (Value, ""))
+    try:
+        msgspec.convert(value, wanted)
+    except msgspec.ValidationError:
+        raise TargetError(f"{key}={value!r} in {spec!r}", f"write {form}") from None
 
 
 def _value(text: str) -> Value:
@@ -354,20 +419,28 @@ def _sort(
         if _is_argument(key, value, parameters):
             arguments[key] = value
         elif key in OVERRIDABLE:
+            _check_capability(key, value, name)
             overrides[key] = value
         else:
             raise _not_taken(key, parameters, name)
-        _check_capability(key, overrides, name)
     return arguments, overrides
 
 
-def _check_capability(key: str, overrides: Mapping[str, Value], name: str) -> None:
-    try:
-        override(Capabilities(), dict(overrides))
-    except ValueError as error:
-        choices = ", ".join(map(str, CHOICES.get(key, ())))
-        hint = f"choose one of {choices}" if choices else str(error)
-        raise TargetError(f"{name}: capability {key}={overrides[key]!r}", hint) from None
+def _check_capability(key: str, value: Value, name: str) -> None:
+    """See that some level has a capability of this name and value."""
+    known: list[Any] = [Capabilities(), PoolCapabilities(capacity=1)]
+    troubles = []
+    for plain in known:
+        if hasattr(plain, key):
+            try:
+                override(plain, {key: value})
+            except ValueError as error:
+                kind: type[AnyCapabilities] = type(plain)
+                choices = ", ".join(map(str, choices_of(kind).get(key, ())))
+                troubles.append(f"choose one of {choices}" if choices else str(error))
+            else:
+                return
+    raise TargetError(f"{name}: capability {key}={value!r}", troubles[0])
 
 
 def _is_argument(key: str, value: Value, parameters: Mapping[str, inspect.Parameter]) -> bool:
@@ -394,12 +467,12 @@ def _not_taken(key: str, parameters: Mapping[str, inspect.Parameter], name: str)
 # ---------------------------------------------------------------------------- the target
 
 
-def _raised(error: Exception, source: Source) -> TargetError:
+def _raised(error: BaseException, source: Source) -> TargetError:
     fault = _fault(error, getattr(source.factory, "__module__", ""))
     return TargetError(f"{source.name} cannot be opened: {_said(error)}", _where(error), fault)
 
 
-def _fault(error: Exception, module: str) -> Fault:
+def _fault(error: BaseException, module: str) -> Fault:
     """Tell whose mistake an error is by the line that raised it.
 
     An adapter's own `ImportError`, `ValueError` or `Refused` is its way to say that a person asked
@@ -413,12 +486,32 @@ def _fault(error: Exception, module: str) -> Fault:
 
 
 def _check_target(target: Any, name: str) -> None:
+    level = level_name(target)
     if target is None or isinstance(target, type):
         trouble = f"the factory answered {target!r}, not a target"
-    elif missing := [word for word in ("match_prefix", "insert") if not hasattr(target, word)]:
-        trouble = f"{type(target).__name__} has no {' and no '.join(missing)}"
-    elif not isinstance(getattr(target, "capabilities", None), Capabilities):
-        trouble = f"{type(target).__name__} has no capabilities = Capabilities(...)"
+    elif level is None:
+        trouble = f"{type(target).__name__} has no {' and no '.join(_lacking(target))}"
+    elif not isinstance(_promised(target, name), PROMISES[level]):
+        promises = PROMISES[level].__name__
+        trouble = f"{type(target).__name__} has no capabilities = {promises}(...)"
     else:
         return
     raise TargetError(f"{name}: {trouble}", "radixcheck.protocol says what a target is", "adapter")
+
+
+def _promised(target: Any, name: str) -> Any:
+    try:
+        return getattr(target, "capabilities", None)
+    except (Exception, SystemExit) as error:
+        trouble = f"{name}: its capabilities cannot be read: {_said(error)}"
+        raise TargetError(trouble, _where(error), "adapter") from error
+
+
+def _lacking(target: object) -> list[str]:
+    """Name what `target` lacks of the level that it has most of; of a tree if it has nothing."""
+    lacks = {
+        level: [method for method in methods if not hasattr(target, method)]
+        for level, methods in REQUIRED.items()
+    }
+    begun = [level for level in lacks if len(lacks[level]) < len(REQUIRED[level])]
+    return lacks[min(begun or ["tree"], key=lambda level: len(lacks[level]))]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from itertools import (
     chain,
     combinations,
@@ -32,22 +32,32 @@ from itertools import (
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields, replace
 
 from radixcheck.operations import (
+    AddRefs,
+    Alloc,
+    Arrive,
     Audit,
+    Decode,
     DecRef,
     Evict,
+    Free,
     IncRef,
     Insert,
+    Interrupt,
     MatchPrefix,
     Namespace,
     Operation,
+    Prefill,
+    Schedule,
+    Starve,
     Tick,
     Tokens,
+    Weigh,
 )
-from radixcheck.trace import Trace
+from radixcheck.trace import Keyed, Trace
 
 MAX_STEPS = 2000
 """Predicate calls after which shrinking stops wherever it is. Most traces need fewer than 100."""
@@ -104,7 +114,7 @@ def tell_apart(trace: Trace, still_fails: Predicate) -> Trace:
     Not simpler by any order, but easier to read: what is equal then is equal for a reason. Tokens
     at one place of the tree that the keys form stay one token.
     """
-    keyed = [each for each in trace.operations if isinstance(each, MatchPrefix | Insert)]
+    keyed = [each for each in trace.operations if isinstance(each, Keyed)]
     keys = [operation.tokens for operation in keyed]
     ways = dict.fromkeys(key[:end] for key in keys for end in range(1, len(key) + 1))
     names = {way: way[-1] for way in ways}
@@ -142,7 +152,7 @@ class _Search:
 
     def run(self) -> None:
         """Let the passes take turns until each of them, in a row, has found nothing."""
-        passes, idle = passes_for(self.supports), 0
+        passes, idle = passes_for(self.supports, rounds=len(_rounds(self.simplest)) > 1), 0
         for shrink_pass in cycle(passes.values()):
             before = self.simplest
             self.exhaust(shrink_pass(before))
@@ -244,28 +254,38 @@ def drop_pairs(trace: Trace) -> Candidates:
 
 
 def drop_locks(trace: Trace) -> Candidates:
-    """Drop all locks of a handle, then each `inc_ref` with the `dec_ref` that follows it."""
+    """Drop all locks of a handle, then each `inc_ref` with the `dec_ref` that follows it; of a
+    pool, all frees."""
     for handle in _handles(trace):
         trace = yield _without(trace, _locks(trace, handle))
         for pair in reversed(list(pairwise(_locks(trace, handle)))):
             trace = yield _without(trace, pair)
 
 
+def drop_requests(trace: Trace) -> Candidates:
+    """Drop all that is done with a request, its arrival too."""
+    for request in _requests(trace):
+        named = [place for place, name in _places(trace, Operation, "request") if name == request]
+        trace = yield _without(trace, named)
+
+
 def share_handles(trace: Trace) -> Candidates:
     """Drop a match, and let an earlier handle stand in for the one that it named."""
     for earlier, later in combinations(_few(_handles(trace)), 2):
-        matches = [place for place, name in _places(trace, MatchPrefix, "handle") if name == later]
+        matches = [place for place, name in _places(trace, Maker, "handle") if name == later]
         trace = yield _without(_renamed(trace, {later: earlier}), matches)
 
 
 def join_evicts(trace: Trace) -> Candidates:
-    """Replace two evicts by one of their sum, where the earlier or the later one was."""
-    for late in reversed(range(1, len(_evicts(trace)))):
-        pair = _evicts(trace)[late - 1 : late + 1]
-        amount = sum(amount for _, amount in pair)
-        orders = permutations([place for place, _ in pair])
-        for joined in [_with_evict(trace, kept, [other], amount) for kept, other in orders]:
-            trace = yield joined
+    """Replace two evicts by one of their sum, where the earlier or the later one was; two allocs
+    likewise."""
+    for kind in (Evict, Alloc):
+        for late in reversed(range(1, len(_evicts(trace, kind)))):
+            pair = _evicts(trace, kind)[late - 1 : late + 1]
+            amount = sum(amount for _, amount in pair)
+            orders = permutations([place for place, _ in pair])
+            for joined in [_with_evict(trace, kept, [other], amount) for kept, other in orders]:
+                trace = yield joined
 
 
 def trade_evicts(trace: Trace) -> Candidates:
@@ -336,6 +356,22 @@ def reuse_keys(trace: Trace) -> Candidates:
         trace = yield _edited(trace, place, tokens=prefix + key[-1:])
 
 
+# Passes: fewer rounds, and less in each
+
+
+def drop_rounds(trace: Trace) -> Candidates:
+    """Drop chunks of whole rounds, each with the weighing that ends it."""
+    for ago in _chunks(len(_rounds(trace))):
+        rounds = _rounds(trace)[-ago.stop : len(_rounds(trace)) - ago.start]
+        trace = yield _without(trace, [place for each in rounds for place in (*each, each.stop)])
+
+
+def thin_rounds(trace: Trace) -> Candidates:
+    """Drop the same operation of every round: to be judged, rounds must stay equal."""
+    for place in reversed(range(max(map(len, _rounds(trace)), default=0))):
+        trace = yield _without(trace, [each[place] for each in _rounds(trace) if place < len(each)])
+
+
 # Passes: better looks
 
 
@@ -350,8 +386,11 @@ def simplify_config(trace: Trace, supports: Supports = MappingProxyType({})) -> 
 
 
 def lower_numbers(trace: Trace) -> Candidates:
-    """Bring amounts, priorities, ticks and orders towards 0."""
+    """Leave out amounts, priorities, ticks and orders, or bring them towards 0."""
     for place, name, number in _numbers(trace):
+        default = _with_default(trace, place, name)
+        if default is not trace and (trace := (yield default)) is default:
+            continue
         trace = yield _edited(trace, place, **{name: abs(number)})
         lower = partial(_with_magnitude, trace, place, name)
         trace = yield from _lowest(trace, abs(number), lower)
@@ -405,8 +444,10 @@ def drop_names(trace: Trace) -> Candidates:
 
 
 def rename_handles(trace: Trace) -> Candidates:
-    """Call the handles h1, h2, ... in order."""
-    yield _renamed(trace, {old: f"h{number}" for number, old in enumerate(_handles(trace), 1)})
+    """Call the handles h1, h2, ... in order, and the requests r1, r2, ..."""
+    handles = {old: f"h{number}" for number, old in enumerate(_handles(trace), 1)}
+    requests = {old: f"r{number}" for number, old in enumerate(_requests(trace), 1)}
+    yield _substituted(_renamed(trace, handles), "request", requests)
 
 
 PASSES: dict[str, Pass] = {
@@ -414,6 +455,7 @@ PASSES: dict[str, Pass] = {
     for shrink_pass in (
         keep_related,
         drop_operations,
+        drop_requests,
         drop_locks,
         share_handles,
         join_evicts,
@@ -439,9 +481,16 @@ PASSES: dict[str, Pass] = {
 """Every pass by name, in the order of their turns: what removes most for one call goes first."""
 
 
-def passes_for(supports: Supports) -> dict[str, Pass]:
+ROUND_PASSES: dict[str, Pass] = {
+    shrink_pass.__name__: shrink_pass for shrink_pass in (drop_rounds, thin_rounds, simplify_config)
+}
+"""The passes for a trace of equal rounds. What edits a single one of them is of no use there."""
+
+
+def passes_for(supports: Supports, *, rounds: bool = False) -> dict[str, Pass]:
     """Return `PASSES`, with `simplify_config` knowing the values that it may try."""
-    return PASSES | {"simplify_config": partial(simplify_config, supports=supports)}
+    passes = ROUND_PASSES if rounds else PASSES
+    return passes | {"simplify_config": partial(simplify_config, supports=supports)}
 
 
 # What passes are made of: searching
@@ -481,10 +530,30 @@ def _few(things: Sequence[Any]) -> Sequence[Any]:
 
 # What passes are made of: reading a trace
 
-Keyed = MatchPrefix | Insert
-Lock = IncRef | DecRef
+Maker = MatchPrefix | Alloc
+"""What gives a handle its name."""
+
+Lock = IncRef | DecRef | Free | AddRefs
+"""What is done with a handle."""
+
 NOTHING: tuple[Tokens, Namespace] = ((), ())
-NUMBERS = {Evict: "num_tokens", Insert: "priority", Tick: "delta", Audit: "order"}
+NUMBERS: dict[type[Operation], tuple[str, ...]] = {
+    Evict: ("num_tokens",),
+    Insert: ("priority",),
+    Tick: ("delta",),
+    Audit: ("order",),
+    Alloc: ("num_tokens",),
+    Free: ("start", "stop", "times"),
+    AddRefs: ("start", "stop"),
+    Arrive: ("max_new_tokens",),
+    Schedule: ("draw",),
+    Prefill: ("num_tokens",),
+    Decode: ("token",),
+    Starve: ("count",),
+    Interrupt: ("after",),
+}
+LEAST = {"times": 1}
+"""The least value of a number that is not 0."""
 
 
 def _values(trace: Trace, field: str) -> list[Any]:
@@ -502,30 +571,49 @@ def _places(trace: Trace, kind: Any, field: str) -> list[tuple[int, Any]]:
 
 
 def _numbers(trace: Trace) -> list[tuple[int, str, int]]:
-    """Every number, as the place of its operation, its name there, and its value."""
+    """Every number that is not its default, as the place of its operation, its name there, and its
+    value."""
     return [
-        (place, name, getattr(operation, name))
+        (place, name, number)
         for place, operation in enumerate(trace.operations)
-        if (name := NUMBERS.get(type(operation)))
+        for name in NUMBERS.get(type(operation), ())
+        if (number := getattr(operation, name)) != _default(type(operation), name)
     ]
 
 
-def _evicts(trace: Trace) -> list[tuple[int, int]]:
-    return _places(trace, Evict, "num_tokens")
+@cache
+def _default(kind: type[Operation], name: str) -> Any:
+    return next(field.default for field in fields(kind) if field.name == name)
+
+
+def _evicts(trace: Trace, kind: type[Operation] = Evict) -> list[tuple[int, int]]:
+    return _places(trace, kind, "num_tokens")
 
 
 def _locks(trace: Trace, handle: str) -> list[int]:
     return [place for place, name in _places(trace, Lock, "handle") if name == handle]
 
 
+def _rounds(trace: Trace) -> list[range]:
+    """Return the places of each round: what lies between two weighings."""
+    weighings = [place for place, each in enumerate(trace.operations) if isinstance(each, Weigh)]
+    return [range(one + 1, other) for one, other in pairwise(weighings)]
+
+
 def _names(trace: Trace) -> list[str]:
-    """The names of handles, as often as they are written."""
-    return [name for field in ("handle", "lent") for name in _values(trace, field) if name]
+    """The names of handles and requests, as often as they are written."""
+    fields = ("handle", "lent", "request")
+    return [name for field in fields for name in _values(trace, field) if name]
 
 
 def _handles(trace: Trace) -> list[str]:
-    """The names that matches give, in order."""
-    return list(dict.fromkeys(name for _, name in _places(trace, MatchPrefix, "handle") if name))
+    """The names that matches and allocs give, in order."""
+    return list(dict.fromkeys(name for _, name in _places(trace, Maker, "handle") if name))
+
+
+def _requests(trace: Trace) -> list[str]:
+    """The names of the requests that arrive, in order."""
+    return list(dict.fromkeys(name for _, name in _places(trace, Arrive, "request")))
 
 
 def _tokens(trace: Trace) -> list[int]:
@@ -574,23 +662,29 @@ def _subjects(trace: Trace) -> list[tuple[Tokens, Namespace]]:
     for operation in trace.operations:
         if isinstance(operation, Keyed):
             subjects.append((operation.tokens, operation.namespace))
-            behind[getattr(operation, "handle", None)] = subjects[-1]
+            behind[_name(operation)] = subjects[-1]
         else:
-            subjects.append(behind.get(getattr(operation, "handle", ""), NOTHING))
+            subjects.append(behind.get(_name(operation) or "", NOTHING))
     return subjects
+
+
+def _name(operation: Operation) -> str | None:
+    """The handle or request that an operation names."""
+    return getattr(operation, "handle", getattr(operation, "request", None))
 
 
 # What passes are made of: changing a trace
 
 
 def _without(trace: Trace, dropped: Container[int]) -> Trace:
-    """Leave out operations, and the locks and loans of handles that are no longer named."""
+    """Leave out operations, and what is done with handles and requests that are no longer named."""
     operations = enumerate(trace.operations)
     kept = tuple(operation for place, operation in operations if place not in dropped)
     fewer = trace.replace(operations=kept)
-    if not (lost := set(_handles(trace)) - set(_handles(fewer))):
+    lost = {*_handles(trace), *_requests(trace)} - {*_handles(fewer), *_requests(fewer)}
+    if not lost:
         return fewer
-    able = (op for op in kept if not (isinstance(op, Lock) and op.handle in lost))
+    able = (op for op in kept if isinstance(op, Maker) or _name(op) not in lost)
     return _substituted(trace.replace(operations=tuple(able)), "lent", dict.fromkeys(lost))
 
 
@@ -619,6 +713,12 @@ def _renamed(trace: Trace, new: Mapping[str, str | None]) -> Trace:
     return _substituted(_substituted(trace, "handle", new), "lent", new)
 
 
+def _with_default(trace: Trace, place: int, name: str) -> Trace:
+    """Leave out a number, if it may be left out."""
+    default = _default(type(trace.operations[place]), name) if place < len(trace.operations) else 0
+    return trace if default is NODEFAULT else _edited(trace, place, **{name: default})
+
+
 def _retokened(trace: Trace, new: Mapping[int, int]) -> Trace:
     return _mapped(trace, "tokens", lambda key: tuple(new.get(token, token) for token in key))
 
@@ -628,6 +728,7 @@ def _with_token(trace: Trace, old: int, above_1: int) -> Trace:
 
 
 def _with_magnitude(trace: Trace, place: int, name: str, magnitude: int) -> Trace:
+    magnitude = max(magnitude, LEAST.get(name, 0))
     sign = -1 if getattr(trace.operations[place], name) < 0 else 1
     return _edited(trace, place, **{name: sign * magnitude})
 
@@ -730,5 +831,6 @@ def _with_pages_of(trace: Trace, size: int) -> Trace:
         return (*page[: size - 1], numbers.setdefault(page, len(numbers) + 1))
 
     trace = trace.replace(config=trace.config | {"page_size": size})
-    trace = _mapped(trace, "num_tokens", lambda amount: -(-amount * size // old_size))
+    for field in ("num_tokens", "start", "stop"):
+        trace = _mapped(trace, field, lambda amount: amount and -(-amount * size // old_size))
     return _mapped(trace, "tokens", lambda key: _joined(map(smaller, _paged(key, old_size))))

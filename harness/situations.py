@@ -1,4 +1,4 @@
-"""Situations that a run must have reached, or it proved nothing.
+"""Situations that a run must have reached, or it proved nothing: what one is, and those of trees.
 
 Each is reached by an operation of the trace as the model sees it, whatever the target does. A run
 counts them, prints the table, and is not green while a required one is missing. Required are those
@@ -7,16 +7,16 @@ that the target's capabilities and the run's configuration make possible.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from radixcheck.arena import Arena
 from radixcheck.capabilities import Capabilities
 from radixcheck.reference.eviction import is_judged
 
-Applies: TypeAlias = Callable[[Capabilities], bool]
+Applies: TypeAlias = Callable[[Any], bool]
+"""Asked with the capabilities of a target."""
 
 
 class Situation(Struct, frozen=True):
@@ -181,22 +181,4 @@ _TABLE = (
 )
 
 SITUATIONS: dict[str, Situation] = {situation.name: situation for situation in _TABLE}
-
-
-def required(arenas: Iterable[Arena]) -> list[str]:
-    """Name the situations that at least one of the configurations makes possible."""
-    seen = list(arenas)
-    return [
-        name for name, each in SITUATIONS.items() if any(_must_reach(each, arena) for arena in seen)
-    ]
-
-
-def missing(reached: Mapping[str, int], arenas: Iterable[Arena]) -> list[str]:
-    """Name the required situations that were never reached."""
-    return [name for name in required(arenas) if not reached.get(name)]
-
-
-def _must_reach(situation: Situation, arena: Arena) -> bool:
-    if situation.applies is None or not arena.operations.issuperset(situation.needs.split()):
-        return False
-    return situation.applies(arena.capabilities)
+"""Those of trees."""

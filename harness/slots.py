@@ -22,8 +22,17 @@ class SlotPool:
 
     def take(self, num_tokens: int) -> list[int]:
         """Return slots for `num_tokens` tokens; a last, partly used page is taken whole."""
-        size = self._page_size
-        pages = self._take_pages(-(-num_tokens // size))
+        size, free = self._page_size, self._free
+        count = -(-num_tokens // size)
+        again = min(count, len(free))
+        self.reused += again
+        pages = free[len(free) - again :]
+        pages.reverse()
+        del free[len(free) - again :]
+        if again < count:
+            end = self._unused + (count - again) * size
+            pages += range(self._unused, end, size)
+            self._unused = end
         if size == 1:
             return pages
         slots: list[int] = []
@@ -39,16 +48,3 @@ class SlotPool:
         """Take back whole pages whose slots are shuffled."""
         size = self._page_size
         self._free += slots if size == 1 else [slot for slot in slots if not slot % size]
-
-    def _take_pages(self, count: int) -> list[int]:
-        size, free = self._page_size, self._free
-        again = min(count, len(free))
-        self.reused += again
-        pages = free[len(free) - again :]
-        pages.reverse()
-        del free[len(free) - again :]
-        if again < count:
-            end = self._unused + (count - again) * size
-            pages.extend(range(self._unused, end, size))
-            self._unused = end
-        return pages

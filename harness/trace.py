@@ -25,6 +25,7 @@ from msgspec import Struct, field
 from radixcheck.operations import (
     RESERVED_OPERATIONS,
     AnyOperation,
+    Arrive,
     Insert,
     MatchPrefix,
     Tokens,
@@ -38,6 +39,9 @@ MAX_TOTAL_TOKENS = 20_000_000
 MAX_TOKEN = 2**63 - 1
 SHORT_KEY_TOKENS = 32
 """Keys up to this length are always written out, so that small traces read well."""
+
+Keyed: TypeAlias = MatchPrefix | Insert | Arrive
+"""The operations that carry a key."""
 
 Config: TypeAlias = dict[str, bool | int | float | str]
 
@@ -177,6 +181,8 @@ def _read_operation(line: bytes, keys: list[Tokens], where: str) -> AnyOperation
     for token in getattr(operation, "tokens", ()):
         if not 0 <= token <= MAX_TOKEN:
             raise TraceError(f"{where}: token {token} is outside 0 to 2**63-1 - at `$.tokens`")
+    if not 0 <= (token := getattr(operation, "token", 0)) <= MAX_TOKEN:
+        raise TraceError(f"{where}: token {token} is outside 0 to 2**63-1 - at `$.token`")
     return operation
 
 
@@ -210,7 +216,7 @@ def _operation_lines(operations: Iterable[AnyOperation]) -> Iterator[bytes]:
     for place, operation in enumerate(operations):
         known.append(operation)
         line = _encode(operation)
-        if isinstance(operation, MatchPrefix | Insert) and len(operation.tokens) > SHORT_KEY_TOKENS:
+        if isinstance(operation, Keyed) and len(operation.tokens) > SHORT_KEY_TOKENS:
             if latest is not None:
                 line = _with_back_reference(line, operation, latest, known[latest])
             latest = place

@@ -63,15 +63,26 @@ class Contradiction(NamedTuple):
     survivor_bounds: Bounds
 
 
+_UNKNOWN = Reach(float("inf"), 0, 0)
+
+
 def reach(leaf: Position, hits_per_insert: int = 1) -> Reach:
     """Fold the uses of the positions that may lie on the edge into `leaf`: those of its chain."""
     age, hits, priority = NEVER, 0, NEVER
     position = leaf
     while True:
         if (use := position.uses) is not None:
-            age = max(age, use.touched, use.brushed, use.stirred)
+            if use.touched > age:
+                age = use.touched
+            if use.brushed > age:
+                age = use.brushed
+            if use.stirred > age:
+                age = use.stirred
             hits += use.matches + hits_per_insert * (use.inserts + use.stirs + use.passed)
-            priority = max(priority, use.priority, use.stirred_priority)
+            if use.priority > priority:
+                priority = use.priority
+            if use.stirred_priority > priority:
+                priority = use.stirred_priority
         above = position.parent
         if above is None or above.parent is None or len(above.children) > 1:
             return Reach(age, hits, priority)
@@ -201,12 +212,10 @@ class EvictionOrder:
         self._hits_per_insert = 2 if capabilities.hits == "any" else 1
         self._second_key = capabilities.tie_break == "lru" and not self._policy.timed
         self._noted: list[Position] = []
+        self.note = self._noted.append
+        """Remember that a position may have become an unlocked leaf, or has another key now."""
         self._queue: list[tuple[Key, int, Position]] = []
         self._pushes = 0
-
-    def note(self, leaf: Position) -> None:
-        """Remember that `leaf` may have become an unlocked leaf, or has another key now."""
-        self._noted.append(leaf)
 
     def bounds(self, leaf: Position) -> Bounds:
         """Return the interval of the target's key of `leaf`."""
@@ -217,6 +226,17 @@ class EvictionOrder:
         if leaf.merged_over and self._merges:
             low = NEVER  # the merged edge may have kept the older stamp
         return Bounds(low, high, use.touched, reached.age)
+
+    def victim_bounds(self, leaf: Position) -> Bounds:
+        """Return as much of the bounds of a leaf as can tell that it was the wrong victim.
+
+        Where the policy is steady that is the lower ones, which need no look at its chain.
+        """
+        if not self._policy.steady or leaf.merged_over:
+            return self.bounds(leaf)
+        use = leaf.uses or _UNUSED
+        low = self._policy.low(leaf, use, _UNKNOWN)
+        return Bounds(low, _UNKNOWN.age, use.touched, _UNKNOWN.age)
 
     def contradiction(
         self, victims: list[tuple[Position, Bounds]], uncovered: set[Position]
@@ -249,15 +269,16 @@ class EvictionOrder:
             self._push(key, leaf)
         return found
 
-    def rival(self, uncovered: set[Position]) -> Bounds | None:
-        """Return the bounds of an unlocked leaf that could have been chosen instead, if one is
+    def rival(self, uncovered: set[Position]) -> float | None:
+        """Return the least rank of an unlocked leaf that could have been chosen instead, if one is
         left."""
         self._bring_up_to_date()
         while self._queue and not self._is_current(self._queue[0]):
             heapq.heappop(self._queue)
         if not self._queue or self._queue[0][2] in uncovered:
             return None
-        return self.bounds(self._queue[0][2])
+        leaf = self._queue[0][2]
+        return self._key(leaf)[0] if self._policy.steady else self.bounds(leaf).low
 
     def _against(
         self, victims: list[tuple[Position, Bounds]], survivor: Position, theirs: Bounds
@@ -305,17 +326,6 @@ class EvictionOrder:
         return True
 
 
-def touch(
-    end: Position, now: float, *, inserts: int = 0, matches: int = 0, priority: float = NEVER
-) -> None:
-    """Write down that a match or insert ended at `end`. Ages never fall, so the last is largest."""
-    use = end.uses or uses(end)
-    use.touched = now
-    use.inserts += inserts
-    use.matches += matches
-    use.priority = max(use.priority, priority)
-
-
 def stir(end: Position, now: float, *, hits: int = 0, priority: float = NEVER) -> None:
     """Write down that the edge below `end` may have been stamped by an operation that ended at
     `end`.
@@ -325,11 +335,13 @@ def stir(end: Position, now: float, *, hits: int = 0, priority: float = NEVER) -
         --- end --- child        the edge may go on: child is stirred
         --- end --< children     an edge ends here for sure
     """
-    if (child := only_child(end)) is not None:
+    if len(end.children) == 1:
+        (child,) = end.children.values()
         use = child.uses or uses(child)
         use.stirred = now
         use.stirs += hits
-        use.stirred_priority = max(use.stirred_priority, priority)
+        if priority > use.stirred_priority:
+            use.stirred_priority = priority
 
 
 def hand_down(end: Position, *, merges: bool) -> None:

@@ -1,20 +1,23 @@
-"""The reference cache: one node per page, no edges, no clever step. Dumber than any target, so that
-it can be trusted.
+"""The reference cache: a tree of prefixes that only ever gets finer. Dumber than any target, so
+that it can be trusted.
 
 It never decides what a target may choose. The checker asks what is stored, compares, and then tells
 the model what happened; the model moves on from there. Every method costs as much as its key is
 long, never as much as the tree is large. It shares no code with any target.
+
+One step is not quite dumb: a run of pages in which no operation has ended is kept in one piece, and
+cut where one ends. A cut changes no answer. tests/reference holds the model against one that keeps
+every page apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain as concatenate
-from typing import TypeAlias
 
 from radixcheck.capabilities import Capabilities
 from radixcheck.operations import Namespace, Tokens
-from radixcheck.reference.eviction import EvictionOrder, hand_down, stir, touch
+from radixcheck.reference.eviction import EvictionOrder, hand_down, stir
 from radixcheck.reference.positions import (
     NEVER,
     Handle,
@@ -22,16 +25,24 @@ from radixcheck.reference.positions import (
     absorb,
     ancestry,
     only_child,
+    pass_up,
     subtree,
     uses,
 )
 
-Path: TypeAlias = list[Position]
-"""The positions along a key, the shortest prefix first."""
 
-Pages: TypeAlias = Sequence[int] | Sequence[Tokens]
-"""A key cut into whole pages, as positions are filed: single tokens at page size 1, else tuples of
-tokens."""
+class Found:
+    """The longest stored prefix of a key."""
+
+    __slots__ = ("end", "length", "path", "slots")
+
+    def __init__(self, path: list[Position], slots: list[int]) -> None:
+        self.path = path
+        """The positions along the key, the shortest prefix first."""
+        self.slots = slots
+        """One per token."""
+        self.end = path[-1] if path else None
+        self.length = len(slots)
 
 
 GONE: list[int] = []
@@ -52,6 +63,9 @@ class Model:
         self._closed = capabilities.closed
         self._frees_duplicates = capabilities.duplicates == "target-frees"
         self._merges = capabilities.edges == "grow-or-merge"
+        self._keeps_apart = self.has_copies or not capabilities.match_splits
+        """Whether every page is a position of its own: a copy, a hollow, or the reach of a lock may
+        begin and end at any of them."""
         self._inherits = capabilities.eviction in ("lfu", "slru", "priority")
         self.reset()
 
@@ -66,38 +80,45 @@ class Model:
         """Tokens that a lock surely covers."""
         self.maybe_tokens = 0
         """Tokens that a lock may cover, where a match does not cut edges."""
+        self._last_found = Found([], [])
+        self._last_namespace: Namespace = ()
+        self._last_key: Tokens | None = None
+        """The last key that was looked for; None if another answer may be right by now."""
 
     # ---- questions -----------------------------------------------------------------------
 
-    def pages(self, tokens: Tokens) -> Pages:
-        """Cut `tokens` into whole pages and drop the rest."""
-        size = self.page_size
-        if size == 1:
-            return tokens
-        return [tokens[start : start + size] for start in range(0, len(tokens) - size + 1, size)]
+    def aligned(self, tokens: Tokens) -> int:
+        """Count the tokens that fill whole pages."""
+        return len(tokens) - len(tokens) % self.page_size
 
-    def find(self, pages: Pages, namespace: Namespace) -> Path:
-        """Return the positions of the longest stored prefix of a key cut into `pages`."""
-        path: Path = []
-        position = self.roots.get(namespace)
-        if position is None:
-            return path
-        for page in pages:
-            position = position.children.get(page)
-            if position is None or not position.slots:
-                break
-            path.append(position)
-        return path
+    def find(self, tokens: Tokens, namespace: Namespace) -> Found:
+        """Return the longest stored prefix of `tokens`. It is to be read, not changed."""
+        if tokens is self._last_key and namespace == self._last_namespace:
+            return self._last_found  # an insert often brings the key of the match before
+        path, slots = (
+            self._follow(tokens, self.roots[namespace]) if namespace in self.roots else ([], [])
+        )
+        self._last_key, self._last_namespace = tokens, namespace
+        self._last_found = Found(path, slots)
+        return self._last_found
 
-    def slots(self, path: Path) -> list[int]:
-        """Return the slots stored along `path`, one per token."""
-        if self.page_size == 1:
-            return [position.slots[0] for position in path]
-        return list(concatenate.from_iterable([position.slots for position in path]))
+    def _follow(self, tokens: Tokens, position: Position) -> tuple[list[Position], list[int]]:
+        path: list[Position] = []
+        slots: list[int] = []
+        start, size = 0, self.page_size
+        while (below := position.children.get(tokens[start : start + size])) and below.slots:
+            end = below.length
+            if end - start > size and tokens[start:end] != below.run:
+                below = self._cut(below, _common(below.run, tokens[start:end], size))
+                end = len(tokens)  # no need to look any further
+            path.append(below)
+            slots += below.slots
+            position, start = below, end
+        return path, slots
 
     def tokens_of(self, position: Position) -> int:
-        """Count the tokens of one position, every copy of its page."""
-        return self.page_size * (1 + len(position.copies))
+        """Count the tokens of one position, every copy of its run."""
+        return len(position.run) * (1 + len(position.copies))
 
     @property
     def evictable_tokens(self) -> int:
@@ -114,11 +135,9 @@ class Model:
 
     def key(self, position: Position) -> Tokens:
         """Return the tokens from the root down to `position`."""
-        pages = [above.page for above in ancestry(position)]
-        pages.reverse()
-        if self.page_size == 1:
-            return tuple(pages)  # type: ignore[arg-type]  # a page of one token is that token
-        return tuple(concatenate.from_iterable(pages))  # type: ignore[arg-type]
+        runs = [above.run for above in ancestry(position)]
+        runs.reverse()
+        return tuple(concatenate.from_iterable(runs))
 
     def namespace(self, position: Position) -> Namespace:
         """Return the namespace that `position` is stored in."""
@@ -128,11 +147,10 @@ class Model:
 
     # ---- what happened -------------------------------------------------------------------
 
-    def matched(self, path: Path, now: float) -> None:
-        """A match ended at the end of `path`."""
-        if not path:
+    def matched(self, end: Position | None, now: float) -> None:
+        """A match ended at `end`, or found nothing."""
+        if end is None:
             return
-        end = path[-1]
         use = end.uses or uses(end)
         use.touched = now
         use.matches += 1
@@ -143,36 +161,41 @@ class Model:
 
     def inserted(
         self,
-        path: Path,
-        pages: Pages,
+        end: Position | None,
+        tokens: Tokens,
         slots: list[int],
         namespace: Namespace,
         priority: int,
         now: float,
     ) -> None:
-        """An insert found `path` stored and added the rest of `pages`.
+        """An insert found what ends at `end` stored and added the rest of the whole pages of
+        `tokens`.
 
         Args:
             slots: one slot per token of the whole key; those of the new pages become the tree's.
         """
-        end = path[-1] if path else None
-        if len(path) == len(pages):
+        if self.aligned(tokens) > (end.length if end is not None else 0):
             if end is not None:
-                touch(end, now, inserts=1, priority=priority)
-                self._ended(end, now, hits=1, priority=priority)
+                if self._inherits:
+                    hand_down(end, merges=self._merges)
+                stir(end, now, hits=1, priority=priority)
+            end = self._grow(end or self._root(namespace), tokens, slots, now)
+        elif end is None:
             return
-        if end is not None:
-            if self._inherits:
-                hand_down(end, merges=self._merges)
+        use = end.uses or uses(end)
+        use.touched = now
+        use.inserts += 1
+        if priority > use.priority:
+            use.priority = priority
+        if end.children:
             stir(end, now, hits=1, priority=priority)
-        leaf = self._grow(end or self._root(namespace), pages, slots, len(path), now)
-        touch(leaf, now, inserts=1, priority=priority)
-        self._ended(leaf, now, hits=1, priority=priority)
+        else:
+            self.order.note(end)
 
-    def refused(self, path: Path, priority: int, now: float) -> None:
-        """An insert that found `path` stored was refused: it may have left its mark on the way."""
-        if path:
-            end = path[-1]
+    def refused(self, end: Position | None, priority: int, now: float) -> None:
+        """An insert that found what ends at `end` stored was refused: it may have left its mark on
+        the way."""
+        if end is not None:
             self._brush(end, now)
             use = end.uses or uses(end)
             use.passed += 1
@@ -180,40 +203,34 @@ class Model:
             stir(end, now, hits=1, priority=priority)
 
     def kept_copy(self, position: Position, slots: list[int]) -> None:
-        """An insert left a second copy of a stored page in the tree."""
+        """An insert left a second copy of a stored run in the tree."""
         position.copies += (slots,)
         self.owner.update(dict.fromkeys(slots, position))
-        self.total_tokens += self.page_size
+        self.total_tokens += len(slots)
         if position.cover or position.maybe:  # a lock may be on another copy
-            self.maybe_tokens += self.page_size
+            self.maybe_tokens += len(slots)
 
-    def handle(self, path: Path) -> Handle:
-        """Make a handle on the prefix that ends with `path`."""
-        if not path:
+    def handle(self, end: Position | None) -> Handle:
+        """Make a handle on the prefix that ends at `end`."""
+        if end is None:
             return Handle(None, 0, [])
-        end, length = path[-1], len(path) * self.page_size
-        if self._match_splits:
-            handle = Handle(end, length, [])
+        handle = Handle(end, end.length, [])
+        if not self._match_splits:
+            handle.reach = list(self._unbranched_below(end))
+            if handle.reach:  # it dies with the lowest position that it may cover
+                handle.reach[-1].handles = [*(handle.reach[-1].handles or ()), handle]
+        if end.handles is None:
+            end.handles = [handle]
         else:
-            handle = Handle(end, length, list(self._run_below(end)))
-            if handle.run:  # it dies with the lowest position that it may cover
-                self._die_with(handle.run[-1], handle)
-        self._die_with(end, handle)
+            end.handles.append(handle)
         return handle
-
-    @staticmethod
-    def _die_with(position: Position, handle: Handle) -> None:
-        if position.handles is None:
-            position.handles = [handle]
-        else:
-            position.handles.append(handle)
 
     def lock(self, handle: Handle, now: float) -> int:
         """Add a lock and return the number of tokens that became covered by it."""
         handle.locks += 1
         if handle.end is None:
             return 0
-        for position in self._reach(handle, now):
+        for position in self._reach(handle, now) if handle.reach else ():
             position.maybe += 1
             if position.maybe == 1 and not position.cover:
                 self.maybe_tokens += self.tokens_of(position)
@@ -225,7 +242,7 @@ class Model:
         handle.locks -= 1
         if handle.end is None:
             return 0
-        for position in self._reach(handle, now):
+        for position in self._reach(handle, now) if handle.reach else ():
             position.maybe -= 1
             if not position.maybe and not position.cover:
                 self.maybe_tokens -= self.tokens_of(position)
@@ -234,13 +251,14 @@ class Model:
 
     def drop_copy(self, position: Position, slots: list[int]) -> None:
         """One copy of a page was evicted, and another one is still there."""
+        self._last_key = None
         live = [copy for copy in (position.slots, *position.copies) if copy is not slots]
         position.slots, position.copies = live[0], tuple(live[1:])
         for slot in slots:
             del self.owner[slot]
-        self.total_tokens -= self.page_size
+        self.total_tokens -= len(slots)
         if position.cover or position.maybe:
-            self.maybe_tokens -= self.page_size
+            self.maybe_tokens -= len(slots)
 
     def evicted(self, positions: Sequence[Position]) -> set[Position]:
         """Remove evicted positions and return those that became leaves by it, to be noted once the
@@ -248,15 +266,15 @@ class Model:
 
         A position that keeps children stays where it is, hollow.
         """
-        owner = self.owner
+        owner, self._last_key = self.owner, None
         tips = [position for position in positions if not position.children]
         for position in positions:
             if position.cover or position.maybe or position.copies or position.handles:
                 self._forget_extras(position)
+            self.total_tokens -= len(position.slots)
             for slot in position.slots:
                 del owner[slot]
             position.slots = GONE
-        self.total_tokens -= self.page_size * len(positions)
         uncovered = {self._unhook(tip) for tip in tips}
         if not self._closed:
             for hollow in positions:
@@ -269,30 +287,60 @@ class Model:
     def _root(self, namespace: Namespace) -> Position:
         root = self.roots.get(namespace)
         if root is None:
-            root = self.roots[namespace] = Position(None, (), [], NEVER)
+            root = self.roots[namespace] = Position(None, (), [], 0, NEVER)
             self._names[root] = namespace
         return root
 
-    def _grow(
-        self, parent: Position, pages: Pages, slots: list[int], start: int, now: float
-    ) -> Position:
-        """Hang the pages from `start` on below `parent`, and return the last one."""
-        size, owner = self.page_size, self.owner
-        while not self._closed and start < len(pages) and pages[start] in parent.children:
-            own = slots[start * size : (start + 1) * size]
-            parent = self._refill(parent.children[pages[start]], own)
-            start += 1
-        for place in range(start, len(pages)):
-            page = pages[place]
-            own = [slots[place]] if size == 1 else slots[place * size : (place + 1) * size]
-            child = parent.children[page] = Position(parent, page, own, now)
+    def _grow(self, parent: Position, tokens: Tokens, slots: list[int], now: float) -> Position:
+        """Hang the whole pages of `tokens` that go on behind `parent` on below it; return their
+        end."""
+        owner, self._last_key = self.owner, None
+        size, start, end = self.page_size, parent.length, self.aligned(tokens)
+        while not self._closed and (old := parent.children.get(tokens[start : start + size])):
+            self._refill(old, slots[start : old.length])
+            parent, start = old, old.length
+        self.total_tokens += end - start
+        step = size if self._keeps_apart else end - start or size
+        for place in range(start, end, step):
+            run, own = tokens[place : place + step], slots[place : place + step]
+            child = Position(parent, run, own, place + step, now)
+            parent.children[run[:size]] = child
             for slot in own:
                 owner[slot] = child
             parent = child
-        self.total_tokens += size * (len(pages) - start)
         return parent
 
-    def _refill(self, position: Position, slots: list[int]) -> Position:
+    def cut_into_pages(self, position: Position) -> None:
+        """Make every page of a run a position of its own."""
+        self._last_key = None
+        while len(position.run) > self.page_size:
+            self._cut(position, self.page_size)
+
+    def _cut(self, lower: Position, tokens: int) -> Position:
+        """Cut the first `tokens` tokens off a run, and return the position that now ends there.
+
+        What is known of the whole run holds for both parts. What ended below stays below, and what
+        may have been stamped from above stays next to what is above::
+
+            above --- [a b c d]               above --- [a b] --- [c d]
+                        '-- stirred, ended          '-- stirred     '-- ended
+        """
+        above, size = lower.parent, self.page_size
+        assert above is not None
+        upper = Position(
+            above, lower.run[:tokens], lower.slots[:tokens], above.length + tokens, lower.created
+        )
+        above.children[lower.run[:size]] = upper
+        lower.parent, lower.run, lower.slots = upper, lower.run[tokens:], lower.slots[tokens:]
+        upper.children[lower.run[:size]] = lower
+        upper.cover = 1 if lower.cover else 0
+        if lower.uses is not None:
+            pass_up(lower.uses, upper)
+        for slot in upper.slots:
+            self.owner[slot] = upper
+        return upper
+
+    def _refill(self, position: Position, slots: list[int]) -> None:
         """Store a page again that is hollow, or was stored below a hollow position all along."""
         if position.slots:
             if not self._frees_duplicates:
@@ -300,19 +348,13 @@ class Model:
         else:
             position.slots = slots
             self.owner.update(dict.fromkeys(slots, position))
-            self.total_tokens += self.page_size
-        return position
-
-    def _ended(self, end: Position, now: float, *, hits: int, priority: float = NEVER) -> None:
-        if end.children:
-            stir(end, now, hits=hits, priority=priority)
-        else:
-            self.order.note(end)
+            self.total_tokens += len(slots)
 
     def _brush(self, end: Position, now: float) -> None:
         use = end.uses or uses(end)
         use.brushed = now
-        stir(end, now)
+        if end.children:
+            stir(end, now)
 
     def _cover(self, end: Position) -> int:
         """Count one more reason to keep `end`; a position's first reason is one for its parent
@@ -323,7 +365,7 @@ class Model:
             if position.cover > 1:
                 break
             plain = not position.maybe and not position.copies
-            tokens += self.page_size if plain else self._free_tokens(position, -1)
+            tokens += len(position.run) if plain else self._free_tokens(position, -1)
             position = position.parent
         self.covered_tokens += tokens
         return tokens
@@ -335,7 +377,7 @@ class Model:
             if position.cover:
                 break
             plain = not position.maybe and not position.copies
-            tokens += self.page_size if plain else self._free_tokens(position, 1)
+            tokens += len(position.run) if plain else self._free_tokens(position, 1)
             position = position.parent
         self.covered_tokens -= tokens
         if not end.children:
@@ -348,19 +390,19 @@ class Model:
         Of several copies a lock surely covers one, and may cover the others.
         """
         if position.maybe:
-            self.maybe_tokens += sign * self.page_size
+            self.maybe_tokens += sign * len(position.run)
         elif position.copies:
-            self.maybe_tokens -= sign * self.page_size * len(position.copies)
-        return self.page_size
+            self.maybe_tokens -= sign * len(position.run) * len(position.copies)
+        return len(position.run)
 
     def _reach(self, handle: Handle, now: float) -> list[Position]:
         """Return what a lock on `handle` may cover below its prefix; it may be stamped too."""
-        handle.run = [position for position in handle.run if position.slots]
-        for position in handle.run:
+        handle.reach = [position for position in handle.reach if position.slots]
+        for position in handle.reach:
             (position.uses or uses(position)).brushed = now
-        return handle.run
+        return handle.reach
 
-    def _run_below(self, position: Position) -> Iterator[Position]:
+    def _unbranched_below(self, position: Position) -> Iterator[Position]:
         """Yield the unbranched way down from `position`: an uncut edge may reach as far."""
         below = only_child(position)
         while below is not None:
@@ -369,13 +411,13 @@ class Model:
 
     def _forget_extras(self, position: Position) -> None:
         """Forget what few positions have: copies, locks, handles."""
-        copied = len(position.copies) * self.page_size
+        copied = len(position.copies) * len(position.run)
         self.total_tokens -= copied
         if position.cover:
-            self.covered_tokens -= self.page_size
+            self.covered_tokens -= len(position.run)
             self.maybe_tokens -= copied
         elif position.maybe:
-            self.maybe_tokens -= self.page_size + copied
+            self.maybe_tokens -= len(position.run) + copied
         for copy in position.copies:
             for slot in copy:
                 del self.owner[slot]
@@ -402,7 +444,7 @@ class Model:
         while parent is not None and not position.slots and not position.children:
             if position.uses is not None:
                 used.append(position)
-            del parent.children[position.page]
+            del parent.children[position.run[: self.page_size]]
             position, parent = parent, parent.parent
         if parent is None:
             return None
@@ -410,3 +452,15 @@ class Model:
             absorb(position, gone)
         position.merged_over |= len(position.children) == 1
         return position
+
+
+def _common(run: Tokens, tokens: Tokens, size: int) -> int:
+    """Return how many leading tokens two runs share, in whole pages; the first page they do."""
+    shared, known = 1, min(len(run), len(tokens)) // size
+    while shared < known:
+        middle = (shared + known + 1) // 2
+        if run[shared * size : middle * size] == tokens[shared * size : middle * size]:
+            shared = middle
+        else:
+            known = middle - 1
+    return shared * size

@@ -1,9 +1,10 @@
-"""The data of the model: one position per stored page, and what the operations that ended there
-did.
+"""The data of the model: positions, each a prefix that some operation ended at, and what the
+operations did there.
 
-A radix tree keeps runs of tokens on its edges. The reference has no edges: every page is a node of
-its own, so that nothing is ever cut, merged or moved. What a target may have done to the edge
-around a position is worked out in `radixcheck.reference.eviction`, and only when an eviction asks.
+A position holds the pages between the position above and its own end. It knows nothing of the edges
+of a target: it is cut wherever an operation ends, never merged, and never moved. What a target may
+have done to the edge around a position is worked out in `radixcheck.reference.eviction`, and only
+when an eviction asks.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Uses:
 
 
 class Position:
-    """One stored page: the prefix of whole pages that ends here."""
+    """A stored prefix of whole pages, of which it holds the last ones: its run."""
 
     __slots__ = (
         "children",
@@ -62,11 +63,12 @@ class Position:
         "cover",
         "created",
         "handles",
+        "length",
         "maybe",
         "merged_over",
-        "page",
         "parent",
         "queued",
+        "run",
         "slots",
         "uses",
     )
@@ -74,20 +76,24 @@ class Position:
     def __init__(
         self,
         parent: Position | None,
-        page: int | Tokens,
+        run: Tokens,
         slots: list[int],
+        length: int,
         created: float,
     ) -> None:
         self.parent = parent
-        """The position one page shorter; None for a root, which stores nothing."""
-        self.page = page
-        """The key under which the parent files this page: its token, or the tuple of its tokens."""
+        """The next shorter position; None for a root, which stores nothing."""
+        self.run = run
+        """The tokens between the parent's end and this one's: whole pages."""
         self.slots = slots
-        """The slots of the page's tokens; empty for a root, and for a hollow position whose page
+        """One slot per token of the run; empty for a root, and for a hollow position whose page
         was evicted alone."""
+        self.length = length
+        """Tokens of the whole prefix."""
         self.copies: tuple[list[int], ...] = ()
-        """Further copies of the page, where duplicates are kept."""
-        self.children: dict[int | Tokens, Position] = {}
+        """Further copies of the run, where duplicates are kept."""
+        self.children: dict[Tokens, Position] = {}
+        """By the first page of their run."""
         self.created = created
         self.cover = 0
         """Locks that end here, plus children with a cover of their own: not 0 means locked."""
@@ -106,13 +112,13 @@ class Handle:
     """What `match_prefix` gave out: it denotes the prefix that ends at `end`, whatever happens to
     the edges."""
 
-    __slots__ = ("alive", "end", "length", "locks", "run")
+    __slots__ = ("alive", "end", "length", "locks", "reach")
 
-    def __init__(self, end: Position | None, length: int, run: list[Position]) -> None:
+    def __init__(self, end: Position | None, length: int, reach: list[Position]) -> None:
         self.end = end
         """None for an empty match, which protects nothing."""
         self.length = length
-        self.run = run
+        self.reach = reach
         """Positions below `end` that its lock may cover too, where a match does not cut edges."""
         self.locks = 0
         self.alive = True
@@ -140,6 +146,17 @@ def absorb(parent: Position, child: Position) -> None:
     kept.brushed = max(kept.brushed, gone.brushed)
     kept.priority = max(kept.priority, gone.priority)
     kept.passed += gone.inserts + gone.matches + gone.passed
+
+
+def pass_up(below: Uses, position: Position) -> None:
+    """Move to `position`, which is new, what may have been stamped on the run that was cut there
+    from above."""
+    if below.stirred == NEVER and not below.stirs:
+        return
+    above = uses(position)
+    above.stirred, below.stirred = below.stirred, NEVER
+    above.stirs, below.stirs = below.stirs, 0
+    above.stirred_priority, below.stirred_priority = below.stirred_priority, NEVER
 
 
 def only_child(position: Position) -> Position | None:

@@ -25,8 +25,9 @@ PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["se
 FOLDERS = {"harness", "reference", "targets", "corpora", "tests", "bench", "docs"}
 
 VOCABULARY = {"operations", "capabilities", "protocol", "rules", "trace", "finding"}
-GROUND = VOCABULARY | {"registry", "arena", "promises", "situations"}
+GROUND = VOCABULARY | {"registry", "arena", "promises", "situations", "levels"}
 WORKSHOP = GROUND | {"buffers", "clock", "slots", "reference", "checker", "generate", "shrink"}
+WORKSHOP |= {"pools", "requests", "verdict", "leaks", "devices"}
 EVERYTHING = WORKSHOP | {"corpora", "corpus", "drivers", "loop", "program", "report", "targets"}
 
 MAY_IMPORT = {  # layer: what it may import of radixcheck, itself aside
@@ -38,21 +39,34 @@ MAY_IMPORT = {  # layer: what it may import of radixcheck, itself aside
     "trace": {"operations"},
     "finding": {"operations", "rules", "trace"},
     "reference": VOCABULARY,
-    "targets": {"operations", "capabilities", "protocol"},
+    "targets": {"operations", "capabilities", "protocol", "buffers", "devices", "streams"},
     "corpora": set(),
     "registry": VOCABULARY,
     "promises": {"protocol", "buffers"},
-    "arena": VOCABULARY | {"registry", "promises"},
-    "situations": VOCABULARY | {"reference", "arena"},
+    "situations": VOCABULARY | {"reference"},
+    "levels": VOCABULARY
+    | {"checker", "generate", "pools", "program", "promises", "requests", "situations"},
+    "arena": VOCABULARY | {"registry", "levels", "situations"},
     "buffers": {"protocol"},
     "clock": {"capabilities"},
     "slots": set(),
-    "checker": VOCABULARY | {"reference", "buffers", "clock", "slots", "situations"},
-    "generate": VOCABULARY | {"arena"},
+    "storage": set(),
+    "streams": set(),
+    "devices": set(),
+    "checker": VOCABULARY | {"reference", "buffers", "clock", "slots", "situations", "storage"},
+    "generate": VOCABULARY,
+    "pools": VOCABULARY
+    | {"reference", "buffers", "clock", "checker", "generate", "promises", "situations"},
+    "requests": VOCABULARY
+    | {"reference", "buffers", "clock", "checker", "generate", "pools", "promises", "situations"}
+    | {"registry", "spelling"},
+    "verdict": VOCABULARY | {"buffers", "clock", "levels"},
+    "leaks": VOCABULARY | {"clock", "devices", "verdict"},
     "shrink": {"operations", "trace"},
     "corpus": VOCABULARY | {"corpora"},
     "drivers": GROUND | {"generate"},
-    "loop": WORKSHOP | {"drivers", "corpus"},
+    "collecting": set(),
+    "loop": WORKSHOP | {"drivers", "corpus", "collecting"},
     "spelling": {"operations"},
     "program": VOCABULARY | {"registry", "spelling"},
     "report": GROUND | {"loop", "program"},
@@ -73,7 +87,7 @@ AT_IMPORT_TIME = {  # third-party library: the layers that need it as soon as th
 
 WHEN_WANTED = {  # third-party library: where a function may import it
     "numpy": {"buffers", "targets"},
-    "torch": {"buffers", "targets"},
+    "torch": {"buffers", "devices", "streams", "targets"},
     "sglang": {"targets.sglang"},
 }
 

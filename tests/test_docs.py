@@ -20,9 +20,8 @@ import pytest
 
 from radixcheck import trace as traces
 from radixcheck.capabilities import CHOICES, Capabilities
-from radixcheck.checker import check, same_answers
+from radixcheck.levels import TREE
 from radixcheck.operations import (
-    OPERATIONS,
     AnyOperation,
     Audit,
     DecRef,
@@ -38,6 +37,7 @@ from radixcheck.situations import SITUATIONS
 from radixcheck.targets import honest
 from radixcheck.targets.liars import LIARS
 from radixcheck.trace import Trace
+from radixcheck.verdict import check, same_answers
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 DOCUMENTS = {
@@ -45,6 +45,7 @@ DOCUMENTS = {
     for path in (CHECKOUT / "README.md", CHECKOUT / "ARCHITECTURE.md", *CHECKOUT.glob("docs/*.md"))
 }
 CONTRACT = DOCUMENTS["docs/contract.md"]
+TREE_RULES = [name for name, rule in RULES.items() if rule.level == "tree"]
 
 # ------------------------------------------------------------------- how contract.md is read
 
@@ -68,11 +69,11 @@ def names(text: str) -> set[str]:
 
 
 def test_contract_lists_exactly_the_operations_of_the_code() -> None:
-    assert set(OPERATIONS) == set(rows(section("Operations")))
+    assert TREE.kinds == set(rows(section("Operations")))
 
 
 def test_contract_explains_exactly_the_rules_of_the_code() -> None:
-    assert set(RULES) == set(re.findall(r"^#### `(.+)`$", CONTRACT, re.MULTILINE))
+    assert set(TREE_RULES) == set(re.findall(r"^#### `(.+)`$", CONTRACT, re.MULTILINE))
 
 
 def test_contract_lists_exactly_the_situations_of_the_code() -> None:
@@ -119,7 +120,7 @@ def judged(source: Source, trace: Trace) -> Violation | None:
     return check(source.open, trace).violation or same_answers(source.open, trace)
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", TREE_RULES)
 def test_a_rule_is_explained_with_its_severity_source_statement_and_liar(name: str) -> None:
     facts, statement = section(f"`{name}`", "####").strip().split("\n\n")[:2]
     told = (*facts.split(" · ")[:3], statement)
@@ -128,7 +129,7 @@ def test_a_rule_is_explained_with_its_severity_source_statement_and_liar(name: s
     assert (rule.severity, rule.source, f"liar `{LIARS[name].__name__}`", opening) == told
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", TREE_RULES)
 def test_the_example_of_a_rule_is_broken_by_its_liar(rule: str) -> None:
     source = resolve(f"radixcheck.targets.liars:{LIARS[rule].__name__}")
     violation = judged(source, example(section(f"`{rule}`", "####")))
@@ -136,7 +137,7 @@ def test_the_example_of_a_rule_is_broken_by_its_liar(rule: str) -> None:
     assert rule == violation.rule
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", TREE_RULES)
 def test_the_example_of_a_rule_is_kept_by_a_correct_cache(rule: str) -> None:
     assert None is judged(resolve("radix-paged"), example(section(f"`{rule}`", "####")))
 
@@ -178,7 +179,7 @@ def test_contract_gives_each_near_miss_a_freedom() -> None:
     assert near_misses() == set().union(*(names(line.rpartition(" | ")[2]) for line in lines))
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", TREE_RULES)
 def test_the_near_misses_of_a_rule_keep_its_example(rule: str) -> None:
     text = section(f"`{rule}`", "####")
     _, _, near = text.strip().split("\n\n")[0].partition("near-miss")
@@ -193,9 +194,9 @@ def test_the_near_misses_of_a_rule_keep_its_example(rule: str) -> None:
 def bounds(**promises: Any) -> dict[tuple[int, ...], tuple[float, float]]:
     """Return the interval of each leaf after the first worked example of contract.md."""
     model = Model(Capabilities(**promises))
-    model.inserted([], (1, 2, 3, 4), [1, 2, 3, 4], (), 0, 1)
-    model.inserted([], (7, 8), [5, 6], (), 0, 2)
-    model.matched(model.find((1, 2), ()), 3)
+    model.inserted(None, (1, 2, 3, 4), [1, 2, 3, 4], (), 0, 1)
+    model.inserted(None, (7, 8), [5, 6], (), 0, 2)
+    model.matched(model.find((1, 2), ()).end, 3)
     return {key: model.order.bounds(leaf)[:2] for _, key, leaf in model.leaves()}
 
 
@@ -217,7 +218,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 def test_the_trace_file_of_contract_shows_every_operation() -> None:
     whole, _ = blocks(CONTRACT, "json")
-    assert set(OPERATIONS) == {each.kind for each in traces.loads(whole.encode()).operations}
+    assert TREE.kinds == {each.kind for each in traces.loads(whole.encode()).operations}
 
 
 def test_the_back_reference_of_contract_is_what_is_written() -> None:
@@ -328,7 +329,14 @@ def follow(document: str, folder: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "docs/writing-a-target.md", "docs/reading-a-finding.md"]
+    "document",
+    [
+        "README.md",
+        "docs/writing-a-target.md",
+        "docs/reading-a-finding.md",
+        "docs/pools.md",
+        "docs/requests.md",
+    ],
 )
 def test_what_a_document_shows_is_what_a_reader_sees(document: str, tmp_path: Path) -> None:
     told = list(follow(DOCUMENTS[document], tmp_path))

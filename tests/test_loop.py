@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from radixcheck.checker import check
 from radixcheck.loop import Budget, Report, run
 from radixcheck.operations import Evict, Insert, MatchPrefix
 from radixcheck.registry import Source, resolve
 from radixcheck.situations import SITUATIONS
 from radixcheck.trace import Trace, dumps, loads
+from radixcheck.verdict import check
 
 FLAKY = '''
 from radixcheck.targets.radix import Radix

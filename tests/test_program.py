@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from radixcheck.checker import replay
 from radixcheck.finding import Step
 from radixcheck.operations import (
     AnyOperation,
@@ -37,6 +36,7 @@ from radixcheck.protocol import Target
 from radixcheck.registry import Source, resolve
 from radixcheck.rules import Violation
 from radixcheck.trace import Trace
+from radixcheck.verdict import replay
 
 RADIX = resolve("radix")
 FIRST_RELEASE = resolve("radix-first-release")
@@ -93,6 +93,15 @@ def test_a_program_without_a_violation_makes_its_calls_and_claims_nothing() -> N
         'cache.insert(array("q", [1, 2, 3]), [0, 1, 2])',
         'cache.match_prefix(array("q", [1, 4]))',
     ]
+
+
+@pytest.mark.parametrize("name", ["my-cache.py", "class.py", "1.2.py", 'a"b.py'])
+def test_a_file_that_no_import_can_name_is_loaded_from_its_path(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("from radixcheck.targets.first_release import RadixFirstRelease as Cache\n")
+    program = render(FIRST_BUG, resolve(f"{path}:Cache"), {}, PHANTOM)
+    with pytest.raises(AssertionError, match=r"^2$"):
+        exec(program, {})
 
 
 def test_a_run_without_steps_is_a_program_too() -> None:

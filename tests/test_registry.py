@@ -275,6 +275,24 @@ def test_a_wrong_spec_is_the_users_fault_and_says_what_to_type(
     assert error.fault == "user"
 
 
+@pytest.mark.parametrize(
+    ("argument", "form"),
+    [
+        ("page_size=banana", "write a whole number, 1 or more"),
+        ("page_size=0", "write a whole number, 1 or more"),
+        ("page_size=true", "write a whole number, 1 or more"),
+        ("capacity=1.5", "write a whole number, 1 or more"),
+        ("eviction=3", "write the name of a policy, such as lru"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["", "requests:"])
+def test_a_value_of_the_wrong_type_is_the_users_fault_whoever_takes_it(
+    write: Write, kind: str, argument: str, form: str
+) -> None:
+    error = error_of(f"{kind}{write()}?{argument}")
+    assert (form, "user") == (error.hint, error.fault)
+
+
 def test_a_missing_file_is_told_with_the_nearest_one(write: Write) -> None:
     spec = write().replace("target.py", "tragte.py")
     error = error_of(spec)
@@ -333,6 +351,11 @@ def test_a_factory_that_fails_is_told_with_whose_fault_it_is(
 ) -> None:
     error = error_of(write(f"def factory():\n    {body}\n", "factory"))
     assert (message in error.message, error.fault) == (True, fault), error
+
+
+def test_a_factory_that_ends_the_process_is_told_like_one_that_raises(write: Write) -> None:
+    error = error_of(write("def leaves(): raise SystemExit(3)\n", "leaves"))
+    assert (True, "adapter") == ("cannot be opened: SystemExit: 3" in error.message, error.fault)
 
 
 def test_a_factory_whose_signature_is_unknown_is_tried() -> None:

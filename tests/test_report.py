@@ -6,12 +6,12 @@ import io
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
-from radixcheck.arena import Arena
+from radixcheck.arena import Arena, required
 from radixcheck.capabilities import Capabilities
-from radixcheck.checker import replay
 from radixcheck.finding import Edge, Finding, Snapshot, Step
 from radixcheck.loop import Report
 from radixcheck.operations import (
@@ -33,8 +33,8 @@ from radixcheck.report.summary import describe_configs, short_count
 from radixcheck.report.tree import show_trees
 from radixcheck.report.unjudged import Promises, unjudged, unjudged_in
 from radixcheck.report.words import clean, show_duration, show_slots, show_tokens
-from radixcheck.situations import required
 from radixcheck.trace import Trace
+from radixcheck.verdict import replay
 
 HOSTILE = "[red]bad[/red]\x1b[31m\nsecond \u202e line"
 ALL_METHODS = frozenset(METHODS)
@@ -373,6 +373,7 @@ FULL = Capabilities(
     reset="present",
     dump="present",
     deterministic=True,
+    storage="present",
 )
 
 
@@ -389,6 +390,7 @@ def test_a_plain_target_is_told_what_is_not_judged() -> None:
         "lock-underflow",
         "structure",
         "nondeterminism",
+        "retained-storage",
     }
     assert expected == rules_left_out(Capabilities())
 
@@ -401,6 +403,19 @@ def test_without_evict_nothing_about_evictions_is_judged() -> None:
 def test_without_a_method_no_size_is_judged_whatever_is_promised() -> None:
     sizes = {"evictable_size", "protected_size", "total_size"}
     assert {"size-drift"} == rules_left_out(FULL, ALL_METHODS - sizes)
+
+
+def test_a_cache_of_requests_is_told_what_is_not_judged() -> None:
+    promises = Promises(Capabilities(), frozenset(), misuse=False, level="requests")
+    left_out = {each.rule: each.reason for each in unjudged(promises)}
+    assert {"unaligned-match", "leaked-slot", "nondeterminism"} == left_out.keys()
+    assert "there is no evict" in left_out["leaked-slot"]
+
+
+def test_a_cache_of_requests_that_promises_all_has_every_rule_judged() -> None:
+    full = msgspec.structs.replace(FULL, interrupted_evict="loses-nothing")
+    promises = Promises(full, frozenset({"evict"}), misuse=False, level="requests")
+    assert [] == list(unjudged(promises))
 
 
 def test_an_own_clock_without_resolution_leaves_the_order_to_chance() -> None:
@@ -472,6 +487,27 @@ def test_a_violation_is_the_verdict_and_its_repeats_are_counted() -> None:
         "✘ radix: 1 violation in 48,862 operations, 2 traces, 3.0 s",
         "  phantom-prefix at match_prefix, seen 45 more times",
     ]
+
+
+def test_the_most_telling_finding_is_listed_first() -> None:
+    one = finding(*PHANTOM)
+
+    def named(rule: str, longer: int = 0, *, flaky: bool = False) -> Finding:
+        violation = msgspec.structs.replace(one.violation, rule=rule)
+        trace = one.trace.replace(operations=PHANTOM + PHANTOM[:longer])
+        return msgspec.structs.replace(one, violation=violation, trace=trace, flaky=flaky)
+
+    found = (
+        named("foreign-slot", flaky=True),
+        named("unexpected-error"),
+        named("missed-prefix"),
+        named("phantom-prefix", 2),
+        named("leaked-slot"),
+        named("foreign-slot", 1),
+    )
+    lines = shown_report(report(findings=found), -1)[1:]
+    expected = "foreign-slot phantom-prefix leaked-slot missed-prefix unexpected-error foreign-slot"
+    assert expected.split() == [line.split()[0] for line in lines]
 
 
 def test_configurations_that_never_ran_are_not_claimed() -> None:

@@ -15,10 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from radixcheck.operations import (
+    Admit,
+    Alloc,
     AnyOperation,
+    Arrive,
     Audit,
     DecRef,
     Evict,
+    Finish,
+    Free,
     IncRef,
     Insert,
     MatchPrefix,
@@ -584,6 +589,11 @@ EXAMPLES = {
         lambda trace: kinds(trace).count("insert") == evicted(trace) and len(kinds(trace)) > 1,
         trace_of(MatchPrefix((1,)), Reset()),
     ),
+    "drop_requests": Example(
+        trace_of(Arrive("r1", (1,)), Admit("r1"), Arrive("r2", (2,)), Admit("r2"), Finish("r1")),
+        lambda trace: "admit" in kinds(trace),
+        trace_of(Arrive("r2", (2,)), Admit("r2")),
+    ),
     "drop_locks": Example(
         trace_of(MatchPrefix((1,), (), "h1"), IncRef("h1"), Reset(), DecRef("h1"), Evict(1)),
         lambda trace: kinds(trace).count("inc_ref") == kinds(trace).count("dec_ref"),
@@ -692,6 +702,37 @@ def test_every_pass_has_an_example() -> None:
 def test_a_pass_does_what_its_name_says(name: str) -> None:
     example = EXAMPLES[name]
     assert example.after == alone(name, example.before, example.predicate, PAGE_SIZES)
+
+
+# Pools and requests
+
+
+def test_a_part_that_may_be_left_out_is_left_out() -> None:
+    before = trace_of(Alloc(8, "h1"), Free("h1", 2, 6, 3))
+    after = trace_of(Alloc(0, "h1"), Free("h1"))
+    assert after == alone("lower_numbers", before, lambda _: True, {})
+
+
+def test_what_is_done_with_an_alloc_goes_with_it() -> None:
+    before = trace_of(Alloc(8, "h1"), Alloc(4, "h2"), Free("h1"))
+    after = trace_of(Alloc(4, "h2"))
+    assert after == alone("drop_operations", before, has_h2, {})
+
+
+def test_two_allocs_become_one_of_their_sum() -> None:
+    before = trace_of(Alloc(3, "h1"), Alloc(2, "h2"), Free("h1"))
+    after = trace_of(Alloc(5, "h1"), Free("h1"))
+    assert after == alone(
+        "join_evicts", before, lambda trace: allocated(trace) == 5 and "free" in kinds(trace), {}
+    )
+
+
+def has_h2(trace: Trace) -> bool:
+    return Alloc(4, "h2") in trace.operations
+
+
+def allocated(trace: Trace) -> int:
+    return sum(each.num_tokens for each in trace.operations if isinstance(each, Alloc))
 
 
 # Whatever the trace and the predicate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -14,16 +14,33 @@ from hypothesis import strategies as st
 from radixcheck import trace as trace_module
 from radixcheck.operations import (
     OPERATIONS,
+    Abort,
+    AddRefs,
+    Admit,
+    Alloc,
     AnyOperation,
+    Arrive,
     Audit,
+    Decode,
     DecRef,
     Evict,
+    Finish,
+    Free,
+    Idle,
     IncRef,
     Insert,
+    Interrupt,
     MatchPrefix,
+    MatchRequest,
+    Prefill,
+    QueueOrder,
     Reset,
+    Retract,
+    Schedule,
+    Starve,
     Tick,
     Tokens,
+    Weigh,
 )
 from radixcheck.trace import (
     FORMAT,
@@ -43,6 +60,7 @@ HEADER = '{"radixcheck":1}\n'
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 handles = st.none() | texts
+counts = st.integers(0, 99)
 namespaces = st.lists(texts, max_size=3).map(tuple)
 any_tokens = st.integers(0, MAX_TOKEN) | st.integers(0, 3)
 keys = st.lists(any_tokens, max_size=6).map(tuple) | st.builds(
@@ -53,12 +71,24 @@ keys = st.lists(any_tokens, max_size=6).map(tuple) | st.builds(
 operations: st.SearchStrategy[AnyOperation] = st.one_of(
     st.builds(MatchPrefix, keys, namespaces, handles),
     st.builds(Insert, keys, namespaces, st.integers(-9, 9), handles),
-    st.builds(Evict, st.integers(-1, 99)),
+    st.builds(Evict, counts),
     st.builds(IncRef, texts),
     st.builds(DecRef, texts),
     st.builds(Reset),
     st.builds(Tick, st.integers(-9, 9)),
     st.builds(Audit, st.integers(0, 99)),
+    st.builds(Alloc, counts, handles),
+    st.builds(Free, handles, counts, st.none() | counts, st.integers(1, 16)),
+    st.builds(AddRefs, texts, counts, st.none() | counts),
+    st.builds(Arrive, texts, keys, counts, namespaces),
+    st.builds(Schedule, st.sampled_from(get_args(QueueOrder)), counts),
+    *(st.builds(kind, texts) for kind in (MatchRequest, Admit, Finish, Abort, Retract)),
+    st.builds(Prefill, texts, counts),
+    st.builds(Decode, texts, any_tokens),
+    st.builds(Starve, counts),
+    st.builds(Interrupt, counts),
+    st.builds(Idle),
+    st.builds(Weigh),
 )
 values = st.booleans() | st.integers(-9, 2**40) | st.floats(allow_nan=False, allow_infinity=False)
 configs = st.dictionaries(texts, values | texts, max_size=3)
@@ -110,6 +140,22 @@ def test_every_kind_of_operation_is_written_somehow() -> None:
         Reset(),
         Tick(-1),
         Audit(5),
+        Weigh(),
+        Alloc(3, "h4"),
+        Free("h4", 1, 2),
+        AddRefs("h4"),
+        Arrive("r1", (1, 2), 8, ("a",)),
+        Schedule("random", 7),
+        MatchRequest("r1"),
+        Admit("r1"),
+        Prefill("r1", 2),
+        Decode("r1", 4),
+        Finish("r1"),
+        Abort("r1"),
+        Retract("r1"),
+        Starve(2),
+        Interrupt(1),
+        Idle(),
     )
     assert {operation.kind for operation in sample} == set(OPERATIONS)
     assert dumps(Trace(sample, {"page_size": 1, "eviction": "lru"})).decode() == (
@@ -122,6 +168,22 @@ def test_every_kind_of_operation_is_written_somehow() -> None:
         '{"op":"reset"}\n'
         '{"op":"tick","delta":-1}\n'
         '{"op":"audit","order":5}\n'
+        '{"op":"weigh"}\n'
+        '{"op":"alloc","num_tokens":3,"as":"h4"}\n'
+        '{"op":"free","handle":"h4","start":1,"stop":2}\n'
+        '{"op":"add_refs","handle":"h4"}\n'
+        '{"op":"arrive","request":"r1","tokens":[1,2],"max_new_tokens":8,"namespace":["a"]}\n'
+        '{"op":"schedule","order":"random","draw":7}\n'
+        '{"op":"match","request":"r1"}\n'
+        '{"op":"admit","request":"r1"}\n'
+        '{"op":"prefill","request":"r1","num_tokens":2}\n'
+        '{"op":"decode","request":"r1","token":4}\n'
+        '{"op":"finish","request":"r1"}\n'
+        '{"op":"abort","request":"r1"}\n'
+        '{"op":"retract","request":"r1"}\n'
+        '{"op":"starve","count":2}\n'
+        '{"op":"interrupt","after":1}\n'
+        '{"op":"idle"}\n'
     )
 
 
@@ -240,7 +302,16 @@ DAMAGED_OPERATIONS = {
     '{"op":"insert","tokens":{"of":0,"take":2}}': "takes 2 tokens - at `$.tokens.take`",
     '{"op":"insert","tokens":{"of":0,"take":-1}}': "takes -1 tokens - at `$.tokens.take`",
     '{"op":"insert","tokens":{"of":0,"take":0,"x":0}}': "Object contains unknown field `x`",
-    '{"op":"alloc","num_tokens":3}': "operation 'alloc' belongs to a later radixcheck: upgrade",
+    '{"op":"slide","num_tokens":3}': "operation 'slide' belongs to a later radixcheck: upgrade",
+    '{"op":"alloc"}': "Object missing required field `num_tokens`",
+    '{"op":"alloc","num_tokens":-1}': "Expected `int` >= 0 - at `$.num_tokens`",
+    '{"op":"free","handle":"h1","stop":-2}': "Expected `int` >= 0 - at `$.stop`",
+    '{"op":"free","handle":"h1","times":0}': "Expected `int` >= 1 - at `$.times`",
+    '{"op":"add_refs"}': "Object missing required field `handle`",
+    '{"op":"arrive","request":"r1","tokens":[-1]}': "outside 0 to 2**63-1 - at `$.tokens`",
+    '{"op":"schedule","order":"lifo"}': "Invalid enum value 'lifo' - at `$.order`",
+    '{"op":"decode","request":"r1","token":-1}': "outside 0 to 2**63-1 - at `$.token`",
+    '{"op":"starve","count":"all"}': "Expected `int`, got `str` - at `$.count`",
     '{"op":"reset","a":' + "[" * 100_000: "",
     '{"op":"insert","tokens":[' + "1," * (MAX_LINE_BYTES // 2) + "1]}": "at most 4000000 are read",
 }

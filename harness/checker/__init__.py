@@ -1,4 +1,4 @@
-"""The one place where model and target meet.
+"""The one place where model and tree meet.
 
 ``judge``     apply an operation to both, compare, move the model on (start reading here)
 ``trial``     all that is known during one trace
@@ -12,6 +12,5 @@
 """
 
 from radixcheck.checker.judge import Checker
-from radixcheck.checker.verdict import Replay, Verdict, check, replay, same_answers
 
-__all__ = ["Checker", "Replay", "Verdict", "check", "replay", "same_answers"]
+__all__ = ["Checker"]

@@ -48,7 +48,8 @@ def _refused(
 
 def _judge(trial: Trial, operation: Evict, evictable: Interval, freed: evictions.Freed) -> None:
     model, can = trial.model, trial.capabilities
-    trial.broken += evictions.locked_victim(model, freed)
+    if model.covered_tokens:
+        trial.broken += evictions.locked_victim(model, freed)
     trial.broken += evictions.wrong_amount(model, can, freed, operation.num_tokens, evictable.low)
     if can.short_evict == "refuses" and operation.num_tokens > evictable.high:
         wanted = f"a refusal: only {counted(evictable.high)} can be freed"

@@ -44,15 +44,13 @@ def read_groups(answer: Slots | Evicted) -> tuple[list[int], list[list[int]] | N
 
 def resolve(model: Model, slots: list[int], groups: list[list[int]] | None) -> Freed | Broken:
     """Find the position behind every freed slot, or the rule that an impossible answer broke."""
-    positions = list(dict.fromkeys(map(model.owner.get, slots)))
-    if None in positions or (model.page_size > 1 and len(set(slots)) != len(slots)):
+    owners = dict.fromkeys(map(model.owner.get, slots))
+    if None in owners or len(set(slots)) != len(slots):
         return _unknown(model, slots)
-    found: list[Position] = positions  # type: ignore[assignment]  # there is no None among them
-    if len(slots) == len(found) * model.page_size and not model.has_copies:
+    found: list[Position] = list(owners)  # type: ignore[arg-type]  # there is no None among them
+    if sum([len(position.slots) for position in found]) == len(slots) and not model.has_copies:
         return Freed(slots, groups, found, [])
-    if len(set(slots)) != len(slots):
-        return _unknown(model, slots)
-    return _in_copies(model, slots, groups, found)
+    return _in_parts(model, slots, groups, found)
 
 
 def _unknown(model: Model, slots: list[int]) -> Broken:
@@ -73,12 +71,16 @@ def _unknown(model: Model, slots: list[int]) -> Broken:
     raise AssertionError("every slot is known and freed once")
 
 
-def _in_copies(
-    model: Model, slots: list[int], groups: list[list[int]] | None, found: list[Position]
+def _in_parts(
+    model: Model, slots: list[int], groups: list[list[int]] | None, touched: list[Position]
 ) -> Freed | Broken:
-    """Tell whole copies of a page, which may go one by one, from broken pages, which may not."""
+    """Tell whole pages, which may go one by one, and each copy of them, from broken pages, which
+    may not."""
     freed, whole, partial = set(slots), [], []
-    for position in found:
+    for position in touched:
+        if not freed.issuperset(position.slots):
+            model.cut_into_pages(position)
+    for position in dict.fromkeys(map(model.owner.__getitem__, slots)):
         copies = (position.slots, *position.copies)
         gone = [copy for copy in copies if freed.issuperset(copy)]
         if sum(map(len, gone)) != sum(slot in freed for copy in copies for slot in copy):
@@ -156,7 +158,7 @@ def _last_victim(model: Model, capabilities: Capabilities, freed: Freed) -> int:
 def victims(model: Model, freed: Freed) -> list[tuple[Position, Bounds]]:
     """Return the freed positions that were leaves, with the bounds of their keys. Ask before they
     are removed."""
-    bounds = model.order.bounds
+    bounds = model.order.victim_bounds
     return [(leaf, bounds(leaf)) for leaf in freed.positions if not leaf.children]
 
 

@@ -37,6 +37,8 @@ from radixcheck.operations import (
     Outcome,
     Reset,
     Tick,
+    Weigh,
+    Weighed,
 )
 from radixcheck.protocol import Target
 from radixcheck.rules import Violation, worst_first
@@ -66,6 +68,17 @@ def reset(trial: Trial, operation: Reset) -> Outcome | None:
     return None
 
 
+def weigh(trial: Trial, operation: Weigh) -> Outcome | None:
+    """Count the target's memory, where it can be looked at, and end a round."""
+    if trial.scales is None:
+        return trial.skip("the target's memory cannot be looked at")
+    stored = trial.model.total_tokens
+    num_bytes, broken = trial.scales.weigh(stored)
+    if broken is not None:
+        trial.broken.append(broken)
+    return Weighed(num_bytes, stored) if trial.recording else None
+
+
 def tick(trial: Trial, operation: Tick) -> Outcome | None:
     """Set the clock for the next operation, where the target takes its time from us."""
     clock = trial.capabilities.clock
@@ -84,6 +97,7 @@ APPLY: dict[type[Operation], Callable[[Trial, Any], Outcome | None]] = {
     DecRef: dec_ref,
     Reset: reset,
     Tick: tick,
+    Weigh: weigh,
 }
 """What is done about each kind of operation; an audit is made of others."""
 
@@ -108,6 +122,8 @@ class Checker:
         thorough: bool = False,
     ) -> None:
         self.trial = Trial(target, clock, misuse=misuse, disabled=disabled, overwrites=overwrites)
+        self.capabilities = self.trial.capabilities
+        self.reached, self.skipped = self.trial.witness.reached, self.trial.skipped
         self.steps: list[Step] = []
         """What happened, call by call, once `record` was called."""
         self.before: Snapshot | None = None
@@ -135,9 +151,7 @@ class Checker:
         """
         self.trial.step += 1
         self._operation = operation
-        if type(operation) is Audit:
-            return self._audit(operation)
-        return self._call(operation)
+        return self._call(operation) if type(operation) is not Audit else self._audit(operation)
 
     def _call(self, operation: AnyOperation) -> Violation | None:
         trial = self.trial
@@ -147,8 +161,12 @@ class Checker:
             self.before = self.draw()
         trial.refused = False
         outcome = APPLY[type(operation)](trial, operation)
-        if type(outcome) is not Failure:
-            self._compare_sizes(operation)
+        if trial.scales is not None and type(operation) is not Weigh:
+            trial.scales.note(operation)
+        if type(outcome) is not Failure and (
+            trial.step >= self._next_look or not trial.sizes.agree()
+        ):
+            self._look_around(operation)
         if trial.recording:
             reading = trial.clock.reading
             self.steps.append(Step(operation, outcome or Done(), reading, self._auditing))
@@ -172,27 +190,24 @@ class Checker:
             return "lock-underflow"
         return rule
 
-    def _compare_sizes(self, operation: AnyOperation) -> None:
-        trial = self.trial
-        try:
-            if trial.step < self._next_look and trial.sizes.agree():
-                return
-            self._look_around(operation)
-        except BadAnswer:
-            raise
-        except TARGET_ERRORS as error:
-            trial.failed(error)
-
     def _look_around(self, operation: AnyOperation) -> None:
         """Find the sizes that are off, and now and then look at what makes a target walk its
         tree."""
         trial = self.trial
         walking = trial.step >= self._next_look
-        for drift in trial.sizes.drifts(walking=walking):
-            rule, told = self._name_drift(operation, drift), f"{drift.name}() "
-            trial.breaks(rule, f"{told}{drift.expected}", f"{told}{drift.actual}")
-        if not walking:
-            return
+        try:
+            for drift in trial.sizes.drifts(walking=walking):
+                rule, told = self._name_drift(operation, drift), f"{drift.name}() "
+                trial.breaks(rule, f"{told}{drift.expected}", f"{told}{drift.actual}")
+            if walking:
+                self._walk()
+        except BadAnswer:
+            raise
+        except TARGET_ERRORS as error:
+            trial.failed(error)
+
+    def _walk(self) -> None:
+        trial = self.trial
         if trial.calls.dump is not None:
             trial.broken += structure.contradictions(list(trial.calls.dump()), trial.capabilities)
         stored = len(trial.model.owner)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from radixcheck.buffers import BadAnswer, make_tokens, read_slots
+from radixcheck.buffers import BadAnswer, read_slots
 from radixcheck.checker.broken import counted
 from radixcheck.checker.calls import TARGET_ERRORS, read_length, read_match
 from radixcheck.checker.explain import explain_match
 from radixcheck.checker.trial import Held, Trial
 from radixcheck.operations import Insert, Inserted, Matched, MatchPrefix, Outcome
-from radixcheck.reference.model import Pages, Path
+from radixcheck.reference.model import Found
 
 
 def match_prefix(trial: Trial, operation: MatchPrefix) -> Outcome | None:
@@ -17,11 +17,11 @@ def match_prefix(trial: Trial, operation: MatchPrefix) -> Outcome | None:
         return trial.skip("the target has no such namespaces")
     if operation.handle in trial.handles and trial.handles[operation.handle].model.locks:
         return trial.skip("a handle of that name is locked")
-    model, tokens = trial.model, make_tokens(operation.tokens)
-    original = tokens[:]
-    pages = model.pages(operation.tokens[:-1] if trial.leaves_last else operation.tokens)
-    path = model.find(pages, operation.namespace)
-    trial.witness.match(operation, pages, path)
+    model, original = trial.model, trial.token_buffer(operation.tokens)
+    tokens = original[:]
+    key = operation.tokens[:-1] if trial.leaves_last else operation.tokens
+    found = model.find(key, operation.namespace)
+    trial.witness.match(operation, key, found.end)
     try:
         length, slots, handle = read_match(trial.calls.match(tokens, operation.namespace))
     except BadAnswer:
@@ -29,14 +29,14 @@ def match_prefix(trial: Trial, operation: MatchPrefix) -> Outcome | None:
     except TARGET_ERRORS as error:
         return trial.failed(error)
     actual = read_slots(slots)
-    if length != len(path) * model.page_size or actual != model.slots(path):
+    if actual != found.slots or length != len(actual):
         trial.broken += explain_match(
-            model, pages, operation.namespace, path, length, actual, trial.returned
+            model, key, operation.namespace, found, length, actual, trial.returned
         )
     trial.check_tokens(tokens, original)
-    model.matched(path, trial.now)
+    model.matched(found.end, trial.now)
     if operation.handle is not None:
-        held = Held(handle, model.handle(path), trial.step, trial.mutations)
+        held = Held(handle, model.handle(found.end), trial.step, trial.mutations)
         trial.handles[operation.handle] = held
     return Matched(length, tuple(actual)) if trial.recording else None
 
@@ -46,17 +46,16 @@ def insert(trial: Trial, operation: Insert) -> Outcome | None:
     if operation.namespace and not trial.takes(operation.namespace):
         return trial.skip("the target has no such namespaces")
     model = trial.model
-    pages = model.pages(operation.tokens)
-    path = model.find(pages, operation.namespace)
-    lent = [] if operation.lent is None else _lent(trial, operation.lent, path)
+    found = model.find(operation.tokens, operation.namespace)
+    lent = [] if operation.lent is None else _lent(trial, operation.lent, found)
     if lent is None:
         return trial.skip("the lent prefix is gone, or no prefix of the key")
-    trial.witness.insert(operation, pages, path)
+    trial.witness.insert(operation, found.end)
     owned_from = len(lent)
     slots = lent + trial.pool.take(len(operation.tokens) - owned_from)
-    given = slots[: len(pages) * model.page_size] if trial.aligns else slots
-    tokens = make_tokens(operation.tokens[: len(given)])
-    original, buffer = tokens[:], trial.make_slots(given)
+    given = slots[: model.aligned(operation.tokens)] if trial.aligns else slots
+    original = trial.token_buffer(operation.tokens[: len(given)])
+    tokens, buffer = original[:], trial.make_slots(given)
     trial.mutations += 1
     try:
         answer = trial.calls.insert(
@@ -64,43 +63,40 @@ def insert(trial: Trial, operation: Insert) -> Outcome | None:
         )
     except TARGET_ERRORS as error:
         trial.pool.give(slots[owned_from:])
-        model.refused(path, operation.priority if trial.ranked else 0, trial.now)
+        model.refused(found.end, operation.priority if trial.ranked else 0, trial.now)
         return trial.failed(error, may_refuse=True)
     existing = answer if type(answer) is int else read_length(answer, "insert")
-    if existing != len(path) * model.page_size:
-        _judge_existing(trial, existing, pages, path)
-    _store(trial, operation, path, pages, slots, owned_from)
+    if existing != found.length:
+        _judge_existing(trial, operation, existing, found)
+    _store(trial, operation, found, slots, owned_from)
     trial.check_tokens(tokens, original)
     trial.check_slots(buffer, given)
     return Inserted(existing, tuple(given), owned_from) if trial.recording else None
 
 
-def _lent(trial: Trial, handle: str, path: Path) -> list[int] | None:
+def _lent(trial: Trial, handle: str, found: Found) -> list[int] | None:
     """Return the slots that the match behind `handle` answered; None if it answers no longer."""
-    held = trial.alive(handle)
-    if held is None:
+    held = trial.handles.get(handle)
+    if held is None or not trial.alive(held):
         return None
-    depth = held.model.length // trial.model.page_size
-    if depth > len(path) or (depth and path[depth - 1] is not held.model.end):
-        return None
-    return trial.model.slots(path[:depth])
+    end = held.model.end
+    return found.slots[: held.model.length] if end is None or end in found.path else None
 
 
-def _judge_existing(trial: Trial, actual: int, pages: Pages, path: Path) -> None:
+def _judge_existing(trial: Trial, operation: Insert, actual: int, found: Found) -> None:
     size = trial.model.page_size
-    if trial.disabled and actual == len(pages) * size:
+    if trial.disabled and actual == trial.model.aligned(operation.tokens):
         return
     if actual % size:
         trial.breaks("unaligned-match", f"a multiple of {size}", str(actual))
     else:
-        trial.breaks("wrong-existing-length", counted(len(path) * size), counted(actual))
+        trial.breaks("wrong-existing-length", counted(found.length), counted(actual))
 
 
 def _store(
     trial: Trial,
     operation: Insert,
-    path: Path,
-    pages: Pages,
+    found: Found,
     slots: list[int],
     owned_from: int,
 ) -> None:
@@ -116,16 +112,17 @@ def _store(
     if trial.disabled:
         pool.give(slots[owned_from:])
         return
-    size = model.page_size
-    existing, aligned = len(path) * size, len(pages) * size
+    existing, aligned = found.length, model.aligned(operation.tokens)
     if trial.keeps_copies:
-        for place in range(owned_from // size, len(path)):
-            model.kept_copy(path[place], slots[place * size : (place + 1) * size])
+        for position in found.path:
+            if position.length > owned_from:
+                start = position.length - len(position.run)
+                model.kept_copy(position, slots[start : position.length])
     elif existing > owned_from:
-        duplicates = slots[owned_from:existing:size]
-        pool.give(slots[owned_from:existing])
-        trial.returned.update(zip(duplicates, path[owned_from // size :], strict=True))
+        duplicates = slots[owned_from:existing]
+        pool.give(duplicates)
+        trial.returned.update(zip(duplicates, found.slots[owned_from:], strict=True))
     if aligned < len(slots):
         pool.give(slots[aligned:])
     priority = operation.priority if trial.ranked else 0
-    model.inserted(path, pages, slots, operation.namespace, priority, trial.now)
+    model.inserted(found.end, operation.tokens, slots, operation.namespace, priority, trial.now)

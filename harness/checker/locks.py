@@ -16,7 +16,7 @@ def inc_ref(trial: Trial, operation: IncRef) -> Outcome | None:
     held = trial.handles.get(operation.handle)
     if trial.calls.inc_ref is None or held is None:
         return trial.skip("no such handle")
-    if trial.alive(operation.handle) is None:
+    if not trial.alive(held):
         return _lock_dead(trial, held)
     maybe = trial.model.maybe_tokens
     trial.witness.lock(held.model, trial.step - held.step)
@@ -99,8 +99,8 @@ def _is_telling(trial: Trial, held: Held) -> bool:
 
 def _is_stored_again(trial: Trial, end: Position) -> bool:
     """Tell whether the prefix of a dead handle is back, for targets whose handles name prefixes."""
-    pages = trial.model.pages(trial.model.key(end))
-    return len(trial.model.find(pages, trial.model.namespace(end))) == len(pages)
+    key = trial.model.key(end)
+    return trial.model.find(key, trial.model.namespace(end)).length == len(key)
 
 
 def _misuse(trial: Trial, call: Callable[..., Any] | None, held: Held) -> bool:

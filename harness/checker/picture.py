@@ -17,19 +17,17 @@ def picture(model: Model, handles: Mapping[str, Handle]) -> Snapshot:
     for name, handle in handles.items():
         if handle.alive and handle.end is not None:
             names.setdefault(handle.end, []).append(name)
-    return Snapshot(
-        {namespace: _edges(model, root, names) for namespace, root in model.roots.items()}
-    )
+    return Snapshot({namespace: _edges(root, names) for namespace, root in model.roots.items()})
 
 
-def _edges(model: Model, above: Position, names: Mapping[Position, list[str]]) -> tuple[Edge, ...]:
+def _edges(above: Position, names: Mapping[Position, list[str]]) -> tuple[Edge, ...]:
     # Post-order with an explicit stack: a stored key may be longer than Python's recursion limit.
     runs = {top: _run(top, names) for top in _tops(above, names)}
     drawn: dict[Position, Edge] = {}
     for top in reversed(runs):
         run = runs[top]
         drawn[top] = Edge(
-            _tokens(model, run),
+            _tokens(run),
             tuple(slot for position in run for slot in position.slots),
             _locks(run[-1]),
             tuple(drawn[child] for child in run[-1].children.values()),
@@ -73,6 +71,5 @@ def _locks(position: Position) -> int:
     return locks
 
 
-def _tokens(model: Model, run: list[Position]) -> Tokens:
-    whole = model.key(run[-1])
-    return whole[len(whole) - len(run) * model.page_size :]
+def _tokens(run: list[Position]) -> Tokens:
+    return tuple(token for position in run for token in position.run)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from radixcheck.capabilities import Capabilities
-from radixcheck.checker.calls import read_length
+from radixcheck.checker.calls import TARGET_ERRORS, read_length
 from radixcheck.protocol import Target
 from radixcheck.reference.model import Model
 
@@ -59,8 +59,8 @@ class Sizes:
             for presence in ("present", "walked")
         }
         self._cheap, self._walked = sizes["present"], sizes["walked"]
-        places = [name for name, _ in every]
-        self._quick = [(size.ask, places.index(size.name)) for size in self._cheap]
+        cheap = {size.name: size.ask for size in self._cheap}
+        self._quick = tuple(cheap.get(name) for name, _ in every)
 
     def evictable(self) -> Interval:
         """Tokens that an eviction may free."""
@@ -92,11 +92,18 @@ class Sizes:
                 yield Drift(size.name, actual, expected)
 
     def agree(self) -> bool:
-        """Tell quickly whether the sizes that cost nothing are exactly those of the model."""
+        """Tell quickly whether the sizes that cost nothing are exactly those of the model.
+
+        An error is none of its business: `drifts` will meet it again.
+        """
         model = self._model
         total, covered = model.total_tokens, model.covered_tokens
-        numbers = (total - covered, covered, total)
-        for ask, which in self._quick:  # noqa: SIM110 - a generator would cost more than it tells
-            if ask() != numbers[which]:
-                return False
-        return True
+        evictable, protected, everything = self._quick
+        try:
+            return (
+                (evictable is None or evictable() == total - covered)
+                and (protected is None or protected() == covered)
+                and (everything is None or everything() == total)
+            )
+        except TARGET_ERRORS:
+            return False

@@ -7,16 +7,17 @@ from array import array
 from collections import Counter
 from typing import Any
 
-from radixcheck.buffers import OVERWRITTEN, overwrite, slots_maker, unchanged
+from radixcheck.buffers import OVERWRITTEN, make_tokens, overwrite, slots_maker, unchanged
 from radixcheck.checker.broken import Broken, listed
 from radixcheck.checker.calls import Calls, failure
 from radixcheck.checker.sizes import Sizes
+from radixcheck.checker.weights import Scales
 from radixcheck.checker.witness import Witness
 from radixcheck.clock import Ages, Clock
-from radixcheck.operations import Failure, Namespace, Outcome, Refusal, Skipped
+from radixcheck.operations import Failure, Namespace, Outcome, Refusal, Skipped, Tokens
 from radixcheck.protocol import Refused, Target
 from radixcheck.reference.model import Model
-from radixcheck.reference.positions import Handle, Position
+from radixcheck.reference.positions import Handle
 from radixcheck.slots import SlotPool
 
 BLANK = array("q", [OVERWRITTEN])
@@ -56,6 +57,7 @@ class Trial:
         self.model = Model(can)
         self.sizes = Sizes(target, can, self.model)
         self.pool = SlotPool(can.page_size)
+        self.scales = Scales(target) if can.storage == "present" else None
         self.witness = Witness(can, self.model, self.pool)
         self.clock = clock
         self.ages = Ages(can, clock)
@@ -65,8 +67,9 @@ class Trial:
         """The age of the current operation."""
         self.mutations = 0
         self.handles: dict[str, Held] = {}
-        self.returned: dict[int, Position] = {}
-        """The position for which a slot was last offered in vain: it went back to the caller."""
+        self.returned: dict[int, int] = {}
+        """The stored slot in whose place a slot was last offered in vain: it went back to the
+        caller."""
         self.skipped: Counter[str] = Counter()
         self.broken: list[Broken] = []
         """What the current operation has broken so far."""
@@ -85,8 +88,10 @@ class Trial:
         self.aligns = can.unaligned_insert == "caller-aligns"
         self.keeps_copies = can.duplicates == "both-kept"
         self.ranked = can.priorities == "present"
-        self.make_slots = slots_maker(can.slots_as)
+        self.make_slots = slots_maker(can.slots_as, can.device)
         self._fleeting = can.idle_handles == "until-next-mutation"
+        self._last_tokens: Tokens = ()
+        self._token_buffer = make_tokens(())
         self._most_names = MOST_NAMES[can.namespaces]
 
     def breaks(self, rule: str, expected: str, actual: str, detail: str = "") -> None:
@@ -107,18 +112,22 @@ class Trial:
         self.breaks("unexpected-error", "an answer", f"{what.error}: {what.message}", what.where)
         return what
 
-    def alive(self, name: str) -> Held | None:
-        """Return the handle called `name`, if it may still be used."""
-        held = self.handles.get(name)
-        if held is None or not held.model.alive:
-            return None
+    def alive(self, held: Held) -> bool:
+        """Tell whether a handle may still be used."""
         if self._fleeting and not held.model.locks and held.mutations != self.mutations:
-            return None
-        return held
+            return False
+        return held.model.alive
 
     def takes(self, namespace: Namespace) -> bool:
         """Tell whether the target knows such namespaces."""
         return len(namespace) <= self._most_names
+
+    def token_buffer(self, tokens: Tokens) -> array[int]:
+        """Return what the target is given a copy of: an insert often brings the key of the match
+        before."""
+        if tokens is not self._last_tokens:
+            self._last_tokens, self._token_buffer = tokens, make_tokens(tokens)
+        return self._token_buffer
 
     def check_tokens(self, buffer: array[int], original: array[int]) -> None:
         """See that the target left the caller's key alone; then reuse a buffer that was lent."""

@@ -10,8 +10,8 @@ from radixcheck.capabilities import Capabilities
 from radixcheck.checker.evictions import Freed
 from radixcheck.operations import Evict, Insert, MatchPrefix, Namespace, Tokens
 from radixcheck.reference.eviction import Bounds
-from radixcheck.reference.model import Model, Pages, Path
-from radixcheck.reference.positions import Handle, Position, only_child
+from radixcheck.reference.model import Model
+from radixcheck.reference.positions import NEVER, Handle, Position
 from radixcheck.slots import SlotPool
 
 LATE = 16
@@ -24,58 +24,60 @@ LOOK_AT_CHILDREN = 8
 class Witness:
     """Sees every operation before the model moves on, and counts what was special about it.
 
-    A position at which no operation has ended, and that has one child, surely lies in the middle
-    of an edge.
+    A position at which nothing has ended, and that has one child, surely lies in the middle of an
+    edge; and what locks it is a lock further down, which covers both parts.
     """
 
     def __init__(self, capabilities: Capabilities, model: Model, pool: SlotPool) -> None:
         self.reached: Counter[str] = Counter()
         self._model = model
         self._pool = pool
+        self._page_size = capabilities.page_size
         self._paged = capabilities.page_size > 1
         self._named = capabilities.namespaces != "absent"
-        self._graves: set[tuple[Namespace, Tokens]] = set()
+        self._graves: dict[Tokens, list[Position]] = {}
+        """Prefixes of handles that died, by their last page."""
 
-    def match(self, operation: MatchPrefix, pages: Pages, path: Path) -> None:
-        """A match is about to end at the end of `path`."""
-        reached = self.reached
-        if self._paged or not 0 < len(operation.tokens) <= LONG_TOKENS:
-            self._key(operation, pages, path)
-        if not path:
+    def match(self, operation: MatchPrefix, key: Tokens, end: Position | None) -> None:
+        """A match of `key` is about to end at `end`."""
+        reached, length = self.reached, len(operation.tokens)
+        if self._paged or not 0 < length <= LONG_TOKENS:
+            self._key(operation.tokens, end)
+        if end is None:
             reached["match-misses"] += 1
             if self._named:
-                self._elsewhere(pages, operation.namespace)
+                self._elsewhere(key, operation.namespace)
             return
-        if len(path) == len(pages):
+        whole = len(key) - end.length < self._page_size
+        if whole:
             reached["match-whole-key"] += 1
-        if path[-1].uses is None and (below := only_child(path[-1])) is not None:
+        if len(end.children) == 1 and (end.uses is None or end.uses.touched == NEVER):
             reached["match-ends-inside-edge"] += 1
-            if len(path) < len(pages):
+            if not whole:
                 reached["match-parts-inside-edge"] += 1
-            if below.cover:
+            if end.cover:
                 reached["split-under-lock"] += 1
 
-    def insert(self, operation: Insert, pages: Pages, path: Path) -> None:
-        """An insert is about to add what `path` lacks of `pages`."""
-        reached = self.reached
-        if self._paged or not 0 < len(operation.tokens) <= LONG_TOKENS:
-            self._key(operation, pages, path)
-        if self._paged and len(operation.tokens) % self._model.page_size:
-            reached["unaligned-tail"] += 1
+    def insert(self, operation: Insert, end: Position | None) -> None:
+        """An insert found what ends at `end`, and is about to add the rest of its key."""
+        reached, length = self.reached, len(operation.tokens)
+        if self._paged or not 0 < length <= LONG_TOKENS:
+            self._key(operation.tokens, end)
+            if length % self._page_size:
+                reached["unaligned-tail"] += 1
         if self._pool.reused:
             reached["slots-reused"] = self._pool.reused
-        if path:
+        if end is not None:
             reached["insert-without-match" if operation.lent is None else "insert-after-match"] += 1
-        if len(path) == len(pages):
-            if path:
-                self._stored_key(operation, path[-1])
-        elif path and not path[-1].children:
-            reached["insert-extends-leaf"] += 1
-        elif path and path[-1].uses is None and (below := only_child(path[-1])) is not None:
-            reached["edge-split"] += 1
-            if below.cover:
-                reached["split-under-lock"] += 1
-        if self._graves and len(path) < len(pages):
+            if length - end.length < self._page_size:
+                return self._stored_key(operation, end)
+            if not end.children:
+                reached["insert-extends-leaf"] += 1
+            elif len(end.children) == 1 and (end.uses is None or end.uses.touched == NEVER):
+                reached["edge-split"] += 1
+                if end.cover:
+                    reached["split-under-lock"] += 1
+        if self._graves and length >= self._page_size:
             self._reinserted(operation)
 
     def evict(self, operation: Evict, freed: Freed) -> None:
@@ -104,7 +106,7 @@ class Witness:
         rival = self._model.order.rival(uncovered)
         if rival is not None:
             self.reached["victim-had-a-rival"] += 1
-            if any(bounds.low == rival.low for _, bounds in victims):
+            if rival in [bounds.low for _, bounds in victims]:
                 self.reached["tie-in-policy-key"] += 1
 
     def lock(self, handle: Handle, age: int) -> None:
@@ -136,25 +138,23 @@ class Witness:
 
     # ---- inside --------------------------------------------------------------------------
 
-    def _key(self, operation: MatchPrefix | Insert, pages: Pages, path: Path) -> None:
-        tokens = operation.tokens
+    def _key(self, tokens: Tokens, end: Position | None) -> None:
         if not tokens:
             self.reached["empty-key"] += 1
         elif len(tokens) > LONG_TOKENS:
             self.reached["long-key"] += 1
-        if self._paged:
-            if 0 < len(tokens) < self._model.page_size:
+        if self._paged and tokens:
+            if len(tokens) < self._page_size:
                 self.reached["shorter-than-page"] += 1
-            elif len(path) < len(pages):
-                self._parting(pages, path)
+            elif end is not None and end.children and len(tokens) - end.length >= self._page_size:
+                self._parting(tokens[end.length], end)
 
-    def _parting(self, pages: Pages, path: Path) -> None:
-        """A key goes on where nothing stored does; are the first few siblings alike at first?"""
-        if not path or not path[-1].children:
-            return
-        token = _first_token(pages[len(path)])
-        near = token in map(_first_token, islice(path[-1].children, LOOK_AT_CHILDREN))
-        self.reached["divergence-inside-page" if near else "page-boundary-divergence"] += 1
+    def _parting(self, token: int, end: Position) -> None:
+        """A key goes on with `token` where nothing stored does; are the first few siblings alike at
+        first?"""
+        near = [page[0] for page in islice(end.children, LOOK_AT_CHILDREN)]
+        where = "divergence-inside-page" if token in near else "page-boundary-divergence"
+        self.reached[where] += 1
 
     def _stored_key(self, operation: Insert, end: Position) -> None:
         self.reached["insert-stored-key"] += 1
@@ -163,28 +163,24 @@ class Witness:
         if end.uses is not None and end.uses.inserts and end.uses.priority != operation.priority:
             self.reached["priorities-differ"] += 1
 
-    def _elsewhere(self, pages: Pages, namespace: Namespace) -> None:
-        if any(
-            pages and pages[0] in root.children
-            for name, root in self._model.roots.items()
-            if name != namespace
-        ):
+    def _elsewhere(self, key: Tokens, namespace: Namespace) -> None:
+        first = key[: self._page_size]
+        others = (root for name, root in self._model.roots.items() if name != namespace)
+        if any(first in root.children for root in others):
             self.reached["stored-in-other-namespace"] += 1
 
     def _bury(self, freed: Freed) -> None:
         """Remember the prefixes of handles that die, to notice when one is stored again."""
         for position in freed.positions:
             if position.handles:
-                self._graves.add((self._model.namespace(position), self._model.key(position)))
+                last_page = position.run[-self._page_size :]
+                self._graves.setdefault(last_page, []).append(position)
 
     def _reinserted(self, operation: Insert) -> None:
-        size = self._model.page_size
-        aligned = operation.tokens[: len(operation.tokens) // size * size]
-        grave = (operation.namespace, aligned)
-        if grave in self._graves:
-            self._graves.discard(grave)
-            self.reached["reinserted-after-eviction"] += 1
-
-
-def _first_token(page: int | Tokens) -> int:
-    return page if isinstance(page, int) else page[0]
+        model, key = self._model, operation.tokens[: self._model.aligned(operation.tokens)]
+        graves = self._graves.get(key[-self._page_size :], [])
+        for grave in graves:
+            if model.key(grave) == key and model.namespace(grave) == operation.namespace:
+                graves.remove(grave)
+                self.reached["reinserted-after-eviction"] += 1
+                return

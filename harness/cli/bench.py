@@ -144,10 +144,13 @@ class Bench:
         self.clock.advance()
         try:
             return method(*arguments)
-        except Exception as error:
+        except calls.TARGET_ERRORS as error:
             raise self._raised(name, error) from error
 
-    def _raised(self, name: str, error: Exception) -> Trouble:
+    def _raised(self, name: str, error: BaseException) -> Trouble | Unneeded:
+        if isinstance(error, Refused) and name == "insert":
+            why = f": {error}" if str(error) else ""
+            return Unneeded(f"it refused an insert{why}")
         if isinstance(error, Refused):
             return Trouble(f"{name} refused: {error}", "adapter", _REFUSED)
         frames = traceback.extract_tb(error.__traceback__)
@@ -158,7 +161,8 @@ class Bench:
         module = sys.modules.get(self.source.place.module)
         home = self.source.place.path or getattr(module, "__file__", None) or ""
         ours = Path(frames[-1].filename).resolve() == Path(home).resolve()
-        return Trouble(seen, "adapter" if ours else "cache", f"look at {where}")
+        ends = isinstance(error, SystemExit)  # no adapter means to end the process: see `run`
+        return Trouble(seen, "adapter" if ours and not ends else "cache", f"look at {where}")
 
     def _read(self, read: Callable[[], Any], hint: str, front: str = "") -> Any:
         try:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from radixcheck.cli import plain
+from radixcheck.cli import plain, scripts
 from radixcheck.cli.bench import Bench, Fault, Trouble, Unneeded
 from radixcheck.cli.promises import promises
+from radixcheck.cli.scripts import Stand
+from radixcheck.levels import level_of
 from radixcheck.registry import Source, TargetError
 from radixcheck.trace import Config
 
-Check: TypeAlias = Callable[[Bench], None]
+Check: TypeAlias = Callable[[Any], None]
+"""Called with a `Bench`, or a `Stand`."""
 
 
 class Claim(NamedTuple):
@@ -23,13 +26,15 @@ class Claim(NamedTuple):
     """Whether nothing else can be told while it is false."""
 
 
-def opens(bench: Bench) -> None:
+def opens(bench: Bench | Stand) -> None:
     """That there is a bench says it all."""
 
 
+OPENS = Claim("opens", opens, vital=True)
+FIRST = (OPENS, Claim("says what it is", promises, vital=True))
+
 CLAIMS = (
-    Claim("opens", opens, vital=True),
-    Claim("says what it is", promises, vital=True),
+    *FIRST,
     Claim("matches nothing when empty", plain.empty_match),
     Claim("lets an empty match be locked", plain.empty_handle),
     Claim("insert tells what was stored before", plain.insert_counts),
@@ -58,21 +63,43 @@ class Tried(NamedTuple):
     """Why the claim applies in none of them."""
 
 
+BY_LEVEL: dict[str, tuple[Callable[[Source, Config], Any], Sequence[Claim]]] = {
+    "tree": (Bench, CLAIMS),
+    "pool": (Stand, (*FIRST, *(Claim(*each) for each in scripts.OF_POOLS.items()))),
+    "requests": (Stand, (*FIRST, *(Claim(*each) for each in scripts.OF_REQUESTS.items()))),
+}
+"""What a target of each level is put on, and what it is asked there."""
+
+
 def try_claims(source: Source) -> Iterator[Tried]:
     """Check every claim, in turn, up to a vital one that is false."""
     configs = source.configurations()
-    for claim in CLAIMS:
-        tried = _try(claim, source, configs)
+    bench, claims = BY_LEVEL[_level(source, configs[0])]
+    for claim in claims:
+        tried = _try(claim, bench, source, configs)
         yield tried
         if tried.trouble is not None and claim.vital:
             return
 
 
-def _try(claim: Claim, source: Source, configs: Sequence[Config]) -> Tried:
+def _level(source: Source, config: Config) -> str:
+    """Name the level of a target; of one that does not open, the level whose claims say so."""
+    try:
+        return level_of(source.open(config, lambda: 0)).name
+    except TargetError:
+        return "tree"
+
+
+def _try(
+    claim: Claim,
+    bench: Callable[[Source, Config], Any],
+    source: Source,
+    configs: Sequence[Config],
+) -> Tried:
     reasons: list[str] = []
     for config in configs:
         try:
-            claim.check(Bench(source, config))
+            claim.check(bench(source, config))
         except Unneeded as reason:
             reasons.append(str(reason))
         except Trouble as trouble:

@@ -52,12 +52,14 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
+        except KeyboardInterrupt as stop:
+            from radixcheck.cli.inside import stopped
+
+            typer.echo(_safe(": ".join(filter(None, ["interrupted", stopped(stop)]))), err=True)
             raise typer.Exit(Code.INTERRUPTED) from None
         except BrokenPipeError:
             raise typer.Exit(_nobody_reads()) from None
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise typer.Exit(show_error(error, bool(kwargs.get("verbose")))) from None
 
     return run
@@ -130,4 +132,7 @@ def explain(error: BaseException) -> Explained:
         case SystemExit():
             ended = f"the target ended the process: SystemExit({error.code!r})"
             return Explained(ended, WHOSE["target"], "raise Refused, or any Exception, instead")
+        case _ if not isinstance(error, Exception):
+            raised = f"{type(error).__name__}, which is no Exception: {error}"
+            return Explained(raised, WHOSE["target"], "raise Refused, or any Exception, instead")
     return Explained(f"{type(error).__name__}: {error}", WHOSE["harness"], "", Code.HARNESS)

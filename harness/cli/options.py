@@ -77,6 +77,11 @@ def _distance(context: typer.Context, parameter: str) -> int:
 _SOURCES = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
 
 
+def on_device(spec: str, device: str | None) -> str:
+    """Put a device behind the name of a target, as a person could have typed it."""
+    return spec if device is None else f"{spec}{'&' if '?' in spec else '?'}device={device}"
+
+
 Specs: TypeAlias = Annotated[
     list[str],
     Argument(
@@ -134,6 +139,16 @@ ProfileName: TypeAlias = Annotated[
         "--profile",
         envvar="RADIXCHECK_PROFILE",
         help="A time limit by name: smoke 3 s, pr 20 s (the default), nightly 10 min.",
+        show_default=False,
+    ),
+]
+Device: TypeAlias = Annotated[
+    str | None,
+    Option(
+        "--device",
+        metavar="cpu|cuda|auto",
+        envvar="RADIXCHECK_DEVICE",
+        help="Where a target keeps its tensors: the same as ?device= behind its name.",
         show_default=False,
     ),
 ]

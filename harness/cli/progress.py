@@ -8,10 +8,10 @@ from typing import Self
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
+from radixcheck.arena import required
 from radixcheck.loop import Budget, Report
 from radixcheck.report import Screen
 from radixcheck.report.words import counted, show_duration
-from radixcheck.situations import required
 
 WORTH_SHOWING_S = 2.0
 """A run that may take no longer has no bar."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from radixcheck.cli.bench import Bench, Trouble
-from radixcheck.promises import unkept
+from radixcheck.cli.scripts import Stand
+from radixcheck.levels import level_of
 
 
-def promises(bench: Bench) -> None:
+def promises(bench: Bench | Stand) -> None:
     """The capabilities fit the configuration, and every method that they announce is there."""
-    for seen, fault, hint in unkept(bench.target, {**bench.source.arguments, **bench.config}):
+    for seen, fault, hint in level_of(bench.target).unkept(
+        bench.target, {**bench.source.arguments, **bench.config}
+    ):
         raise Trouble(seen, fault, hint)

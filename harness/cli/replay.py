@@ -63,17 +63,22 @@ def _see_that_it_opens(target: str) -> None:
 
 
 def _replay_all(screen: Screen, found: Sequence[Saved], target: str | None) -> Code:
+    from radixcheck.cli.inside import stopped
     from radixcheck.cli.results import replayed
+    from radixcheck.report.words import clean
 
     results: list[Result] = []
-    began, interrupted = time.monotonic(), False
+    began, interrupted, running = time.monotonic(), False, ""
     with screen.busy(f"replaying {len(found):,} traces"):
         try:
             for saved in found:
+                running = saved.name
                 results.append(replayed(saved, target))
                 _show(screen, results[-1], terse=len(found) > SHOWN_FIXED)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             interrupted = True
+            if where := stopped(stop):
+                screen.say(clean(f"Ctrl-C came in {running}: {where}"))
     _show_blocks(screen, results)
     _show_counts(screen, results, len(found), time.monotonic() - began)
     return Code.INTERRUPTED if interrupted else severest(result.code for result in results)

@@ -10,17 +10,19 @@ from typing import NamedTuple
 
 from radixcheck import corpus
 from radixcheck import trace as traces
-from radixcheck.capabilities import Capabilities
-from radixcheck.checker import Verdict, check, replay, same_answers
+from radixcheck.capabilities import AnyCapabilities
 from radixcheck.cli.codes import Code
 from radixcheck.cli.errors import explain
 from radixcheck.cli.sources import source_for, why_unfit
 from radixcheck.finding import Finding
+from radixcheck.levels import level_of
+from radixcheck.loop import AGAIN
 from radixcheck.operations import Audit, Tick
 from radixcheck.registry import Source, TargetError
 from radixcheck.report.words import clean
 from radixcheck.rules import Violation
 from radixcheck.trace import Trace
+from radixcheck.verdict import Verdict, check, replay
 
 
 class Status(StrEnum):
@@ -124,6 +126,9 @@ def _verdict(source: Source, trace: Trace) -> Verdict:
     if reason := why_unfit(source, trace):
         raise NotApplicable(reason)
     try:
+        level = level_of(source.open(trace.config, lambda: 0))
+        if strange := {each.kind for each in trace.operations} - level.kinds:
+            raise NotApplicable(f"{', '.join(sorted(strange))}: it is a {level.name}")
         verdict = check(source.open, trace)
     except TargetError as error:
         if trace.config and error.fault == "user" and _opens(source):
@@ -143,10 +148,11 @@ def _opens(source: Source) -> bool:
     return True
 
 
-def _differs(capabilities: Capabilities, trace: Trace) -> str:
+def _differs(capabilities: AnyCapabilities, trace: Trace) -> str:
     """Say where the target is not what the trace wants, because its factory or its spec decides."""
     for key in ("page_size", "eviction"):
-        wanted, actual = trace.config.get(key), getattr(capabilities, key)
+        wanted = trace.config.get(key)
+        actual = getattr(capabilities, key, wanted)
         if wanted is not None and wanted != actual:
             return f"its {key} is {actual}, the trace wants {wanted}"
     return ""
@@ -164,10 +170,10 @@ def _all_skipped(verdict: Verdict, trace: Trace) -> str:
 
 
 def _unsteady(source: Source, trace: Trace) -> Violation | None:
-    """Look for other answers in a second run, if that is what the trace was saved for."""
-    if trace.found is None or trace.found.rule != "nondeterminism":
+    """Run a trace again, if it was saved for a rule that no single run can break."""
+    if trace.found is None or trace.found.rule not in AGAIN:
         return None
-    return same_answers(source.open, trace)
+    return AGAIN[trace.found.rule](source.open, trace)
 
 
 # ---- words -------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from radixcheck.cli.codes import Code, severest
 from radixcheck.cli.errors import guarded, show_error
 from radixcheck.cli.options import (
     FINDINGS_DIR,
+    Device,
     ExitFirst,
     FindingsDir,
     MaxOps,
@@ -21,6 +22,7 @@ from radixcheck.cli.options import (
     Seed,
     Specs,
     Verbose,
+    on_device,
     time_limit_s,
 )
 
@@ -40,6 +42,7 @@ def run(
     max_ops: MaxOps = None,
     profile: ProfileName = None,
     exitfirst: ExitFirst = False,
+    device: Device = None,
     misuse: Misuse = False,
     findings_dir: FindingsDir = FINDINGS_DIR,
     quiet: Quiet = False,
@@ -53,7 +56,7 @@ def run(
 
     screen = Screen(verbosity=verbose - quiet)
     seed = announced(screen, seed)
-    sources = [resolve(spec) for spec in specs]
+    sources = [resolve(on_device(spec, device)) for spec in specs]
     check_folder(findings_dir)
     limit_s = time_limit_s(context, max_time, max_ops, profile)
     plan = Plan(seed, Budget(limit_s, max_ops, exitfirst), misuse, findings_dir)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
+from json import dumps
 from os import W_OK, access
 from pathlib import Path
 from random import randrange
@@ -13,11 +15,12 @@ from msgspec import Struct, field
 from radixcheck import loop, trace
 from radixcheck.cli.codes import Code
 from radixcheck.cli.errors import show_error
+from radixcheck.cli.inside import interrupts, raised
 from radixcheck.cli.progress import Bar
-from radixcheck.corpus import SUFFIX, content_name
+from radixcheck.corpus import NAME_DIGITS, SUFFIX, content_name
 from radixcheck.finding import Finding
+from radixcheck.levels import level_of
 from radixcheck.loop import Budget, Report
-from radixcheck.protocol import Target
 from radixcheck.registry import METHODS, Source
 from radixcheck.report import Screen, show_finding, show_report
 from radixcheck.report.block import Origin
@@ -43,6 +46,8 @@ class Shown(Struct):
     source: Source
     findings_dir: Path | None
     seen: list[Finding] = field(default_factory=list)
+    traces: int = 0
+    """Traces that were judged to the end."""
 
     def __call__(self, report: Report) -> None:
         """Show those findings of `report` that are new; a flaky one may be replaced by a steady."""
@@ -67,9 +72,10 @@ def judge(screen: Screen, source: Source, plan: Plan) -> tuple[Report, Code]:
         TargetError, BadAnswer: as `radixcheck.loop.run`.
     """
     shown = Shown(screen, source, plan.findings_dir)
-    with Bar(screen, clean(source.spec, 24), plan.budget) as bar:
+    with Bar(screen, clean(source.spec, 24), plan.budget) as bar, interrupts() as stops:
 
         def watch(report: Report) -> None:
+            shown.traces += 1
             bar(report)
             shown(report)
 
@@ -78,6 +84,8 @@ def judge(screen: Screen, source: Source, plan: Plan) -> tuple[Report, Code]:
         )
     shown(report)
     show_report(screen, report, promises_of(source, report, plan.misuse))
+    if report.interrupted and stops and stops[-1]:
+        screen.say(clean(f"Ctrl-C came in trace {shown.traces + 1}: {stops[-1]}"))
     return report, code_of(report)
 
 
@@ -95,10 +103,12 @@ def code_of(report: Report) -> Code:
 def promises_of(source: Source, report: Report, misuse: bool) -> list[Promises]:
     """Collect what the target promises in every configuration, and which methods it has."""
     methods = methods_of(source.open(report.arenas[0].config, clock))
-    return [Promises(arena.capabilities, methods, misuse) for arena in report.arenas]
+    return [
+        Promises(arena.capabilities, methods, misuse, arena.level.name) for arena in report.arenas
+    ]
 
 
-def methods_of(target: Target) -> frozenset[str]:
+def methods_of(target: object) -> frozenset[str]:
     """Name the methods of the protocol that `target` has."""
     return frozenset(name for name in METHODS if hasattr(target, name))
 
@@ -125,12 +135,15 @@ def show(
         if saved is not None:
             screen.say_whole(f"  saved as {clean(str(saved), 4096)}")
         return
-    capabilities = source.open(finding.trace.config, clock).capabilities
-    show_finding(screen, finding, Origin(source, capabilities, saved), number)
+    target, violation = source.open(finding.trace.config, clock), finding.violation
+    wanted = screen.verbosity > 0 and violation.rule == "unexpected-error"
+    lines = raised(source, finding.trace, violation.actual) if wanted else ()
+    origin = Origin(source, target.capabilities, saved, level_of(target), lines)
+    show_finding(screen, finding, origin, number)
 
 
 def keep(finding: Finding, folder: Path | None) -> Path | None:
-    """Save `finding` by rule and content, and answer where; if it cannot be saved, say why."""
+    """Save `finding` under its own name, and answer where; if it cannot be saved, say why."""
     if folder is None:
         return None
     path = folder / file_name(finding)
@@ -144,8 +157,10 @@ def keep(finding: Finding, folder: Path | None) -> Path | None:
 
 
 def file_name(finding: Finding) -> str:
-    """Name a finding by its rule and its content: the same trace always gets the same name."""
-    return f"{finding.violation.rule}-{content_name(finding.trace)}{SUFFIX}"
+    """Name a finding by target, signature and content: found again, it gets the same name again."""
+    rule, kind = finding.violation.signature
+    named = dumps((finding.target, kind, content_name(finding.trace)))
+    return f"{rule}-{sha256(named.encode()).hexdigest()[:NAME_DIGITS]}{SUFFIX}"
 
 
 def check_folder(folder: Path) -> None:

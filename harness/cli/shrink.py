@@ -22,12 +22,12 @@ def shrink(
 ) -> None:
     """Reduce a failing trace, show what is left, and save it."""
     from radixcheck import trace
-    from radixcheck.checker import check
     from radixcheck.cli.runner import check_folder, keep, show
     from radixcheck.cli.sources import source_for
     from radixcheck.loop import investigate
     from radixcheck.report import Screen
     from radixcheck.report.words import clean
+    from radixcheck.verdict import check
 
     screen = Screen(verbosity=verbose - quiet)
     check_folder(findings_dir)

@@ -11,6 +11,7 @@ from radixcheck.cli.codes import Code, severest
 from radixcheck.cli.errors import guarded
 from radixcheck.cli.options import (
     FINDINGS_DIR,
+    Device,
     ExitFirst,
     FindingsDir,
     MaxOps,
@@ -21,6 +22,7 @@ from radixcheck.cli.options import (
     Seed,
     Spec,
     Verbose,
+    on_device,
     time_limit_s,
 )
 
@@ -42,6 +44,7 @@ def smoke(
     max_ops: MaxOps = None,
     profile: ProfileName = None,
     exitfirst: ExitFirst = False,
+    device: Device = None,
     misuse: Misuse = False,
     findings_dir: FindingsDir = FINDINGS_DIR,
     quiet: Quiet = False,
@@ -56,7 +59,7 @@ def smoke(
     screen = Screen(verbosity=verbose - quiet)
     seed = announced(screen, seed)
     check_folder(findings_dir)
-    source = resolve(spec)
+    source = resolve(on_device(spec, device))
     code = _check_plainly(screen, source)
     if code is not Code.UNUSABLE:
         limit_s = time_limit_s(context, max_time, max_ops, profile, FUZZ_S)
@@ -68,12 +71,14 @@ def smoke(
 
 def _check_plainly(screen: Screen, source: Source) -> Code:
     """Print one line per claim, and answer what they are worth together."""
-    from radixcheck.cli.claims import try_claims
+    from radixcheck.cli.claims import OPENS, try_claims
 
     troubles: list[Trouble] = []
     for tried in try_claims(source):
         _show(screen, tried, known={trouble.hint for trouble in troubles})
         troubles += [tried.trouble] if tried.trouble else []
+        if tried.claim is OPENS and tried.trouble:
+            return Code.UNUSABLE
     if not troubles:
         return Code.CLEAN
     screen.blank()

@@ -6,6 +6,7 @@ import re
 import shlex
 from functools import cache
 
+from radixcheck.devices import allocator_of
 from radixcheck.registry import CONFIG_KEYS, OVERRIDABLE, Source, TargetError, names, resolve
 from radixcheck.trace import Trace
 
@@ -33,7 +34,7 @@ def source_for(trace: Trace, target: str | None) -> Source:
 
 
 def _is_harmless(spec: str) -> bool:
-    name, _, query = spec.partition("?")
+    name, _, query = spec.removeprefix("requests:").partition("?")
     ours = name in _registered() or re.fullmatch(r"radixcheck\.targets(\.\w+)+:\w+", name)
     keys = {pair.partition("=")[0] for pair in query.split("&") if pair}
     return bool(ours) and keys <= OVERRIDABLE.union(CONFIG_KEYS)
@@ -56,11 +57,21 @@ def why_unfit(source: Source, trace: Trace) -> str:
         return f"{source.name} promises no answer to misuse"
     if trace.config.get("disable") and not source.accepts("disable"):
         return f"{source.name} cannot be disabled"
+    if trace.found is not None and trace.found.rule in ("retained-storage", "device-leak"):
+        return _why_not_weighed(source, trace, trace.found.rule)
     return ""
+
+
+def _why_not_weighed(source: Source, trace: Trace, rule: str) -> str:
+    target = source.open(trace.config, lambda: 0)
+    if rule == "device-leak":
+        return "" if allocator_of(target) else f"nobody counts the memory of {source.name}'s device"
+    seen = getattr(target.capabilities, "storage", "absent") == "present"
+    return "" if seen else f"the memory of {source.name} cannot be looked at"
 
 
 def _answers_misuse(source: Source, trace: Trace) -> bool:
     """Tell whether misuse says something: it was promised, or this is where it was found."""
     if trace.found is not None and trace.found.target.partition("?")[0] == source.name:
         return True
-    return source.open(trace.config, lambda: 0).capabilities.misuse != "unspecified"
+    return str(source.open(trace.config, lambda: 0).capabilities.misuse) != "unspecified"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from radixcheck.arena import Arena
-from radixcheck.generate import generate
+from radixcheck.capabilities import AnyCapabilities
 from radixcheck.trace import Trace
 
 LENGTHS = (25, 50, 100, 200, 50, 400)
@@ -25,18 +25,23 @@ def proposals(seed: int, arenas: Sequence[Arena], *, misuse: bool = False) -> It
     place = 0
     while True:
         turn, which = divmod(place, len(arenas))
-        config, capabilities, _ = arenas[which]
-        if capabilities.disable == "present" and place % DISABLED_EVERY == DISABLED_EVERY - 1:
+        config, capabilities, _, level, capacity = arenas[which]
+        if _can_be_disabled(capabilities) and place % DISABLED_EVERY == DISABLED_EVERY - 1:
             config = config | {"disable": True}
-        operations = generate(
+        operations = level.generate(
             _own_seed(seed, place),
             capabilities,
             LENGTHS[turn % len(LENGTHS)],
             swarm=bool(turn % 2),
             misuse=misuse,
+            capacity=capacity,
         )
         yield Trace(operations, config, misuse)
         place += 1
+
+
+def _can_be_disabled(capabilities: AnyCapabilities) -> bool:
+    return getattr(capabilities, "disable", "absent") == "present"
 
 
 def _own_seed(seed: int, place: int) -> int:

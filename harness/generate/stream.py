@@ -8,7 +8,11 @@ from radixcheck.capabilities import Capabilities
 from radixcheck.generate import mix
 from radixcheck.generate.activities import STORIES, Caller
 from radixcheck.generate.keys import Keys
+from radixcheck.generate.rounds import rounds
 from radixcheck.operations import AnyOperation, Audit
+
+ROUNDS_EVERY = 16
+"""One trace in this many goes round and round, where the target's memory can be looked at."""
 
 MOST_NAMES = {"absent": 0, "one": 1, "structured": 9}
 
@@ -20,6 +24,7 @@ def generate(
     *,
     swarm: bool = False,
     misuse: bool = False,
+    capacity: int | None = None,
 ) -> tuple[AnyOperation, ...]:
     """Return about `num_operations` operations, and an audit at the end.
 
@@ -27,8 +32,11 @@ def generate(
         seed: the same seed and capabilities give the same operations, whatever PYTHONHASHSEED.
         swarm: draw a mix of its own for this trace instead of the plain one.
         misuse: also unlock what is not locked.
+        capacity: means nothing at this level.
     """
     rng = Random(seed)
+    if capabilities.storage == "present" and rng.random() * ROUNDS_EVERY < 1:
+        return (*rounds(rng, capabilities.page_size), Audit(seed & 0xFFFF))
     weights = _possible(capabilities, misuse=misuse)
     chosen = mix.swarm(rng, weights) if swarm else mix.plain(weights)
     keys = Keys(

@@ -5,6 +5,7 @@
 ``tree``     what is stored, drawn
 ``steps``    one operation and its outcome, in a few words
 ``owners``   which slot belongs to which prefix
+``holdings`` who holds which slots
 ``block``    a finding in one block (start reading here)
 ``unjudged`` the rules that a target's promises rule out
 ``summary``  what a run has seen

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from os.path import commonprefix
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.text import Text
 
-from radixcheck.capabilities import Capabilities
+from radixcheck.capabilities import AnyCapabilities
 from radixcheck.finding import Finding
+from radixcheck.levels import TREE, Level
 from radixcheck.operations import Operation
-from radixcheck.program import render
 from radixcheck.registry import Source
+from radixcheck.report.holdings import show_holdings
 from radixcheck.report.owners import claims
 from radixcheck.report.screen import Screen, line
 from radixcheck.report.steps import show_operation, show_outcome
@@ -38,10 +39,13 @@ class Origin(NamedTuple):
     """Where a finding comes from, and where it can be found again."""
 
     source: Source
-    capabilities: Capabilities
+    capabilities: AnyCapabilities
     """What the target promises under the finding's configuration."""
     saved: Path | None
     """None where it was not saved."""
+    level: Level = TREE
+    raised: Sequence[str] = ()
+    """The traceback of what the target raised, if it is known."""
 
 
 def show_finding(screen: Screen, finding: Finding, origin: Origin, number: int = 1) -> None:
@@ -54,6 +58,7 @@ def show_finding(screen: Screen, finding: Finding, origin: Origin, number: int =
     _show_program(screen, finding, origin)
     screen.blank()
     _show_step(screen, finding)
+    _show_raised(screen, finding, origin)
     screen.blank()
     _show_stored(screen, finding)
     screen.blank()
@@ -103,7 +108,7 @@ def _length(finding: Finding) -> str:
 
 def _show_program(screen: Screen, finding: Finding, origin: Origin) -> None:
     can, violation = origin.capabilities, finding.violation
-    program = render(
+    program = origin.level.render(
         finding.steps,
         origin.source,
         finding.trace.config,
@@ -160,6 +165,15 @@ def _show_step(screen: Screen, finding: Finding) -> None:
         screen.say(("also broken: ", "dim"), ", ".join(violation.also), indent=2)
 
 
+def _show_raised(screen: Screen, finding: Finding, origin: Origin) -> None:
+    """Print the traceback, or in fewer words that there is one."""
+    if screen.verbosity > 0:
+        for each in origin.raised:
+            screen.say_whole(f"  {clean(each, len(each))}".rstrip())
+    elif finding.violation.rule == "unexpected-error":
+        screen.say(("-v shows the target's own traceback", "dim"), indent=2)
+
+
 def _side_by_side(screen: Screen, expected: str, actual: str) -> None:
     if len(expected) + len(actual) + 6 <= screen.width:
         heads = line(("expected", "green")), line(("actual", "red"))
@@ -184,7 +198,10 @@ def _where_they_differ(expected: str, actual: str) -> tuple[str, str]:
 def _show_stored(screen: Screen, finding: Finding) -> None:
     operation = finding.steps[-1].operation if finding.steps else Operation()
     key, namespace = getattr(operation, "tokens", ()), getattr(operation, "namespace", ())
-    show_trees(screen, finding.before, finding.after, key, namespace)
+    if finding.before.holdings or finding.after.holdings:
+        show_holdings(screen, finding.before, finding.after)
+    else:
+        show_trees(screen, finding.before, finding.after, key, namespace)
     found = claims(finding.steps[-1], finding.before) if finding.steps else []
     if not found:
         return

@@ -8,12 +8,14 @@ from math import ceil
 
 from rich.text import Text
 
+from radixcheck.arena import required, situations
+from radixcheck.finding import Finding
 from radixcheck.loop import MAX_FINDINGS, Report
 from radixcheck.report.block import config_of
 from radixcheck.report.screen import Glyphs, Screen, line
 from radixcheck.report.unjudged import Promises, Unjudged, unjudged_in
 from radixcheck.report.words import clean, counted, show_duration
-from radixcheck.situations import SITUATIONS, required
+from radixcheck.rules import RULES, Severity
 from radixcheck.trace import Config
 
 SHOWN_REASONS = 3
@@ -63,7 +65,7 @@ def _verdict(report: Report, glyphs: Glyphs) -> tuple[str, str, str]:
 
 
 def _show_findings(screen: Screen, report: Report) -> None:
-    for finding in report.findings:
+    for finding in sorted(report.findings, key=_least_telling):
         violation = finding.violation
         style = "yellow" if finding.flaky else "red"
         more = report.repeats[violation.signature]
@@ -71,6 +73,12 @@ def _show_findings(screen: Screen, report: Report) -> None:
         flaky = " (flaky)" if finding.flaky else ""
         named = (f"  {violation.rule}", style)
         screen.say_whole(named, f" at {violation.operation}{flaky}{again}")
+
+
+def _least_telling(finding: Finding) -> tuple[bool, int, int]:
+    """Order what is sure before what is flaky, then the worst and the shortest first."""
+    severity = RULES[finding.violation.rule].severity
+    return finding.flaky, list(Severity).index(severity), len(finding.trace.operations)
 
 
 # ---- facts -------------------------------------------------------------------------------
@@ -120,18 +128,20 @@ def _show_missing(screen: Screen, report: Report) -> None:
         return
     warning = "missed: about these the run proves nothing; try a longer one"
     screen.say((warning, "bold yellow"), indent=2)
-    rows = [(line((name, "bold yellow")), SITUATIONS[name].statement) for name in report.missing]
+    known = situations(report.arenas)
+    rows = [(line((name, "bold yellow")), known[name].statement) for name in report.missing]
     screen.table(rows, indent=4)
 
 
 def _show_situations(screen: Screen, report: Report) -> None:
     """Print how often each situation was reached, in as many columns as fit."""
-    names = [name for name in SITUATIONS if report.reached[name]]
+    known = situations(report.arenas)
+    names = [name for name in known if report.reached[name]]
     if not names:
         return
     screen.say(("  situations reached, and how often", "dim"))
     if screen.verbosity > 0:
-        rows = [(f"{report.reached[name]:>9,}", name, SITUATIONS[name].statement) for name in names]
+        rows = [(f"{report.reached[name]:>9,}", name, known[name].statement) for name in names]
         screen.table(rows, indent=4)
         return
     counts = {name: short_count(report.reached[name]) for name in names}

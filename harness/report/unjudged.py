@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeAlias
-
-from radixcheck.capabilities import Capabilities
+from typing import Any, NamedTuple, TypeAlias
 
 
 class Promises(NamedTuple):
     """All that decides which rules apply."""
 
-    capabilities: Capabilities
+    capabilities: Any
+    """What the target promises, in the words of its level."""
     methods: frozenset[str]
     """The optional methods that the target has."""
     misuse: bool
     """Whether the run makes calls that no caller should make, whatever the target promises."""
+    level: str = "tree"
 
 
 class Unjudged(NamedTuple):
@@ -31,6 +31,8 @@ class Unjudged(NamedTuple):
 
 
 Excuse: TypeAlias = Callable[[Promises], bool]
+Row: TypeAlias = tuple[tuple[str, ...], Excuse, str, str]
+"""Rules, when they do not apply, why, and what to promise instead."""
 
 EVICTION_RULES = (
     "evicted-locked",
@@ -78,7 +80,7 @@ def _no_misuse(promises: Promises) -> bool:
     return promises.capabilities.misuse == "unspecified" and not promises.misuse
 
 
-_TABLE: tuple[tuple[tuple[str, ...], Excuse, str, str], ...] = (
+_OF_TREES: tuple[Row, ...] = (
     (EVICTION_RULES, _lacks("evict"), "there is no evict", "write evict(num_tokens)"),
     (LOCK_RULES, _lacks("inc_ref"), "there is no inc_ref", "write inc_ref and dec_ref"),
     (
@@ -113,6 +115,12 @@ _TABLE: tuple[tuple[tuple[str, ...], Excuse, str, str], ...] = (
     ),
     (("structure",), _promises(dump="absent"), "it shows no nodes", 'dump="present"'),
     (
+        ("retained-storage",),
+        _promises(storage="absent"),
+        "its memory cannot be looked at",
+        'storage="present"',
+    ),
+    (
         ("nondeterminism",),
         _promises(deterministic=False),
         "it does not promise the same answers twice",
@@ -120,11 +128,74 @@ _TABLE: tuple[tuple[tuple[str, ...], Excuse, str, str], ...] = (
     ),
 )
 
+_OF_POOLS: tuple[Row, ...] = (
+    (("partial-page",), _promises(page_size=1), "every slot is a page", ""),
+    (("alloc-order",), _promises(ordered=False), "it promises no order", "ordered=True"),
+    (
+        ("retained-storage",),
+        _promises(storage="absent"),
+        "its memory cannot be looked at",
+        'storage="present"',
+    ),
+    (
+        ("size-drift", "refused-with-effect"),
+        _lacks("available_size"),
+        "it tells no size",
+        "write available_size()",
+    ),
+    (
+        ("double-free",),
+        _no_misuse,
+        "it promises no answer to misuse, so only what it frees by itself is judged",
+        'misuse="raises", or --misuse',
+    ),
+    (
+        ("nondeterminism",),
+        _promises(deterministic=False),
+        "it does not promise the same answers twice",
+        "deterministic=True",
+    ),
+)
+
+_OF_REQUESTS: tuple[Row, ...] = (
+    (("unaligned-match",), _promises(page_size=1), "every length fills pages of 1", ""),
+    (
+        ("over-evicted",),
+        _promises(duplicates="both-kept"),
+        "it keeps copies, and whose the freed ones are is not known",
+        "",
+    ),
+    (
+        ("leaked-slot",),
+        _lacks("evict"),
+        "there is no evict, so only what a request leaves behind is judged",
+        "write evict(num_tokens)",
+    ),
+    (
+        ("leaked-slot",),
+        _promises(interrupted_evict="unspecified"),
+        "it promises nothing after an error in the midst of an eviction, so none is interrupted",
+        'interrupted_evict="loses-nothing"',
+    ),
+    (
+        ("nondeterminism",),
+        _promises(deterministic=False),
+        "it does not promise the same answers twice",
+        "deterministic=True",
+    ),
+)
+
+_TABLES: dict[str, tuple[Row, ...]] = {
+    "tree": _OF_TREES,
+    "pool": _OF_POOLS,
+    "requests": _OF_REQUESTS,
+}
+
 
 def unjudged(promises: Promises) -> Iterator[Unjudged]:
     """Yield each rule that does not apply under `promises`, once, with the first reason."""
     seen: set[str] = set()
-    for rules, excuse, reason, hint in _TABLE:
+    for rules, excuse, reason, hint in _TABLES.get(promises.level, ()):
         if excuse(promises):
             yield from (Unjudged(rule, reason, hint) for rule in rules if rule not in seen)
             seen.update(rules)

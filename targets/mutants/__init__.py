@@ -15,23 +15,28 @@ from radixcheck.targets.mutants.catalogue import MUTANTS, Mutant
 
 __all__ = ["LATER", "MUTANTS", "Mutant"]
 
-KINDS = ("tree", "locks", "order", "pages", "namespaces", "aliases", "clock")
+KINDS = (
+    "tree",
+    "locks",
+    "order",
+    "pages",
+    "namespaces",
+    "aliases",
+    "clock",
+    "pools",
+    "bookkeeping",
+    "memory",
+)
 """The modules that hold the mutants, one per kind of bug."""
 
 LATER: dict[str, str] = {
-    "sglang-5556-evicts-whole-need": "a pool, and a scheduler that is short of slots",
-    "minisgl-80-page-units": "a pool of pages",
-    "sglang-38941-seam": "a pool of pages",
-    "sglang-4977-padded-retract": "requests",
-    "sglang-22819-exact-page": "requests, and the content of slots",
+    "sglang-10871-row-kept": "a pool of rows",
     "sglang-10846-token-keys": "bigram keys",
     "sglang-051-inverted-parent": "events",
     "sglang-14934-split-removes": "events",
     "sglang-23678-hashes-cut-twice": "hashes",
     "openvino-3722-trusted-hash": "hashes",
     "sglang-053-key-rewritten": "bigram keys",
-    "sglang-17191-split-keeps-buffer": "a look at memory",
-    "sglang-19332-alloc-is-view": "a pool, and a look at memory",
 }
 """Public bugs of these kinds that operations on a tree alone cannot show, and what they need."""
 

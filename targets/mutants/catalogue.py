@@ -37,12 +37,12 @@ NO_BOOKS: dict[str, Any] = dict.fromkeys(
 
 
 def mutant(
-    id: str, source: str, *rules: str, page_size: int = 1, eviction: str = "lru"
+    id: str, source: str, *rules: str, page_size: int = 1, eviction: str = "lru", **more: Any
 ) -> Callable[[Planted], Planted]:
     """List a class in `MUTANTS`, and let runs check it in this one configuration."""
 
     def enlist(planted: Planted) -> Planted:
-        config: dict[str, Any] = {"page_size": page_size, "eviction": eviction}
+        config: dict[str, Any] = {"page_size": page_size, "eviction": eviction, **more}
         supports = {key: [value] for key, value in config.items()}
         planted.supports = supports  # type: ignore[attr-defined]
         MUTANTS[id] = Mutant(id, source, rules, planted, config)

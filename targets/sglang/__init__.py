@@ -45,7 +45,7 @@ class SGLang:
     ) -> None:
         release = open_release(path, untested)
         tree = release.tree(clock)
-        _refuse_what_it_lacks(release, tree, page_size, eviction)
+        refuse_what_it_lacks(release, tree, page_size, eviction)
         self._allocator = eras.Allocator()
         settings = {"page_size": page_size, "eviction_policy": eviction, "disable": disable}
         try:
@@ -53,7 +53,7 @@ class SGLang:
             self._bind(tree, cache)
             self.capabilities = eras.promises(tree, cache, page_size, eviction, clock is None)
         except (AttributeError, TypeError) as error:
-            raise ImportError(_changed(release, error)) from error
+            raise ImportError(changed(release, error)) from error
 
     def _bind(self, tree: ModuleType, cache: eras.Cache) -> None:
         """Decide once how each call is made, so that no call has to."""
@@ -95,9 +95,12 @@ class SGLang:
         return Evicted(self._allocator.take())
 
 
-def _refuse_what_it_lacks(
-    release: Release, tree: ModuleType, page_size: int, eviction: str
-) -> None:
+def refuse_what_it_lacks(release: Release, tree: ModuleType, page_size: int, eviction: str) -> None:
+    """Look at the settings of a new cache.
+
+    Raises:
+        ValueError: this release has no such policy, or no pages.
+    """
     known = eras.constructor_arguments(tree)
     if page_size != 1 and "page_size" not in known:
         raise ValueError(
@@ -108,7 +111,8 @@ def _refuse_what_it_lacks(
         raise ValueError(f"eviction={eviction!r}: {release} has only {', '.join(choices)}")
 
 
-def _changed(release: Release, error: Exception) -> str:
+def changed(release: Release, error: Exception) -> str:
+    """Say that a release's tree is not what the adapter knows of others."""
     return (
         f"{release} cannot be driven: {error}. Its RadixCache is not what radixcheck knows of "
         "other releases: a fault of the adapter"

@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from inspect import signature
 from types import ModuleType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from radixcheck.capabilities import CHOICES, Capabilities
 from radixcheck.protocol import Handle, Match, Refused, Slots
@@ -45,6 +45,20 @@ _COUNTING_POLICIES = ("lfu", "slru")
 _POLICIES_WITH_A_SECOND_KEY = ("lfu", "slru", "priority")
 
 
+class TakesBack(Protocol):
+    """What a tree wants of the owner of all slots."""
+
+    device: str
+
+    def free(self, slots: Slots) -> int:
+        """Take the slots of one victim; answer how many, which the first releases add up."""
+        ...
+
+    def free_segment(self, slots: Slots, start_pos: int = 0) -> None:
+        """Take the slots of one victim, whose first is at `start_pos` of some key."""
+        ...
+
+
 class Allocator:
     """Stands in for the pool of slots, and only remembers what it gets back: a victim a call."""
 
@@ -54,12 +68,12 @@ class Allocator:
         self._groups: list[Slots] = []
 
     def free(self, slots: Slots) -> int:
-        """Take the slots of one victim; answer how many, which the first releases add up."""
+        """Take the slots of one victim; answer how many."""
         self._groups.append(slots)
         return len(slots)
 
     def free_segment(self, slots: Slots, start_pos: int = 0) -> None:
-        """Take the slots of one victim, whose first is at `start_pos` of some key."""
+        """Take the slots of one victim."""
         self._groups.append(slots)
 
     def take(self) -> list[Slots]:
@@ -68,8 +82,8 @@ class Allocator:
         return groups
 
 
-def build(tree: ModuleType, settings: Mapping[str, Any], allocator: Allocator) -> Cache:
-    """Build a cache; of `settings` and the pools its constructor gets what it knows."""
+def build(tree: ModuleType, settings: Mapping[str, Any], allocator: TakesBack) -> Cache:
+    """Build a cache; of the pools and `settings` its constructor gets what it knows."""
     pools = {
         "req_to_token_pool": None,
         "token_to_kv_pool": allocator,
@@ -148,7 +162,7 @@ def takes_priorities(tree: ModuleType, cache: Cache) -> bool:
     return "priority" in signature(getattr(tree, "InsertParams", cache.insert)).parameters
 
 
-def evicter(tree: ModuleType, cache: Cache, allocator: Allocator) -> Callable[[int], object]:
+def evicter(tree: ModuleType, cache: Cache, allocator: TakesBack) -> Callable[[int], object]:
     """Return the function that evicts a number of tokens; their slots are in `allocator` then."""
     evict, ask = cache.evict, getattr(tree, "EvictParams", _as_it_is)
     if "evict_callback" in signature(evict).parameters:

@@ -101,7 +101,7 @@ class _StandInModule(ModuleType):
 
     def __getattr__(self, name: str) -> StandIn:
         whole_name = f"{self.__name__}.{name}"
-        if name.startswith("__") or whole_name in NEIGHBOURS:
+        if name.startswith("__") or whole_name in self._imports.real:
             raise AttributeError(name)
         return StandIn(whole_name, self._imports)
 
@@ -118,10 +118,12 @@ class _StandInLoader(Loader):
 
 
 class Imports(MetaPathFinder):
-    """The modules of the release in `directory`, and what ``import`` answers while they run."""
+    """The modules of the release in `directory`, and what ``import`` answers while they run: of
+    its own names only those of `real` are its own files."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, real: frozenset[str] = NEIGHBOURS) -> None:
         self._directory = directory
+        self.real = real
         self.modules: dict[str, ModuleType] = {}
         self.are_running = False
 
@@ -135,7 +137,7 @@ class Imports(MetaPathFinder):
         """Answer ``import`` for the release's own names, as the table above says."""
         if name.partition(".")[0] not in _ROOTS:
             return None
-        if name in NEIGHBOURS and self.file(name).exists():
+        if name in self.real and self.file(name).exists():
             return importlib.util.spec_from_file_location(name, self.file(name))
         return importlib.util.spec_from_loader(name, _StandInLoader(self), is_package=True)
 

@@ -10,7 +10,6 @@ import pytest
 
 from radixcheck.buffers import BadAnswer
 from radixcheck.capabilities import Capabilities
-from radixcheck.checker import check, replay, same_answers
 from radixcheck.clock import Clock
 from radixcheck.operations import (
     AnyOperation,
@@ -34,6 +33,7 @@ from radixcheck.targets.first_release import RadixFirstRelease
 from radixcheck.targets.radix import Radix
 from radixcheck.targets.radix_paged import RadixPaged
 from radixcheck.trace import Config, Trace
+from radixcheck.verdict import check, replay, same_answers
 
 
 def paged(config: Config, clock: Clock) -> Target:

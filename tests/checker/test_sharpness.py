@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from radixcheck.checker import check
 from radixcheck.operations import AnyOperation, Evict, Insert, MatchPrefix
 from radixcheck.targets.radix_paged import RadixPaged
 from radixcheck.trace import Trace
+from radixcheck.verdict import check
 
 PARTIAL_MATCH = (Insert((1, 2, 3, 4)), Insert((7, 8)), MatchPrefix((1, 2)), Evict(1))
 CUT_LOOKS_NEW = (*PARTIAL_MATCH[:3], Evict(2), Evict(2))

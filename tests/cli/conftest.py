@@ -26,7 +26,7 @@ import os
 import time
 
 from radixcheck.capabilities import Capabilities
-from radixcheck.protocol import Match
+from radixcheck.protocol import Match, Refused
 from radixcheck.targets.first_release import RadixFirstRelease
 from radixcheck.targets.radix import Radix
 from radixcheck.targets.radix_paged import RadixPaged
@@ -48,6 +48,38 @@ class Raises(Radix):
 class CannotOpen(Radix):
     def __init__(self):
         raise RuntimeError("no [bold]GPU[/bold]")
+
+
+class RaisesDeep(Radix):
+    def match_prefix(self, tokens, namespace=()):
+        return self.look(tokens)
+
+    def look(self, tokens):
+        raise KeyError("deep")
+
+
+class LeavesAtOnce(Radix):
+    def __init__(self):
+        raise SystemExit(0)
+
+
+class CannotRead(Radix):
+    def __init__(self):
+        __import__("json").loads("{")
+
+
+class Hangs(Radix):
+    def insert(self, tokens, slots):
+        print("hangs", flush=True)
+        while True:
+            pass
+
+
+class Tiny(Radix):
+    def insert(self, tokens, slots):
+        if len(tokens) > 2:
+            raise Refused("full")
+        return super().insert(tokens, slots)
 
 
 class Leaves(Radix):

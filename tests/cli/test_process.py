@@ -9,12 +9,17 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from traceback import walk_stack
+from types import FunctionType
 from typing import TypeAlias
 
 import pytest
 
 from radixcheck import trace
+from radixcheck.cli.inside import running
+from radixcheck.operations import Insert, MatchPrefix
 
+Save: TypeAlias = Callable[..., Path]
 Process: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
 
 HEAVY = ("radixcheck.loop", "radixcheck.checker", "radixcheck.registry", "numpy", "torch")
@@ -41,7 +46,12 @@ def interrupted(folder: Path, *arguments: str, until: str) -> tuple[int, str]:
     """Start a command, send it Ctrl-C once it has printed `until`, return exit code and output."""
     command = [sys.executable, "-u", "-m", "radixcheck", *arguments]
     started = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
     )
     assert started.stdout is not None
     seen = ""
@@ -71,6 +81,37 @@ def test_an_interrupt_ends_a_run_of_several_targets(folder: Path) -> None:
     specs = ("./cache.py:Slow", "./cache.py:Honest")
     code, shown = interrupted(folder, "run", *specs, "--max-time", "1h", until="cache.py:Slow")
     assert (130, False) == (code, "── ./cache.py:Honest" in shown)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "call"),
+    [
+        (("run", "./cache.py:Hangs", "--seed", "3"), "Ctrl-C came in trace 1: operation "),
+        (("smoke", "./cache.py:Hangs"), "interrupted: a plain insert was running: Hangs.insert"),
+        (
+            ("replay", "hang.jsonl", "--target", "./cache.py:Hangs"),
+            "Ctrl-C came in hang.jsonl: operation 2 of 2, insert([1]), was running: Hangs.insert",
+        ),
+        (
+            ("shrink", "hang.jsonl", "--target", "./cache.py:Hangs"),
+            "interrupted: operation 2 of 2, insert([1]), was running: Hangs.insert",
+        ),
+    ],
+)
+def test_an_interrupt_of_a_call_that_hangs_names_the_call(
+    folder: Path, save: Save, arguments: tuple[str, ...], call: str
+) -> None:
+    save("hang.jsonl", MatchPrefix((1,)), Insert((1,)))
+    code, shown = interrupted(folder, *arguments, until="hangs")
+    assert (130, True) == (code, call in " ".join(shown.split()))
+    assert "Hangs.insert, cache.py:" in " ".join(shown.split())
+
+
+def test_an_interrupt_of_our_own_code_names_no_call() -> None:
+    def ours() -> str:
+        return running(walk_stack(sys._getframe()))
+
+    assert "" == FunctionType(ours.__code__, {**globals(), "__name__": "radixcheck.checker"})()
 
 
 def test_a_reader_that_leaves_ends_the_command_as_a_shell_expects(folder: Path) -> None:

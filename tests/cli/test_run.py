@@ -73,6 +73,15 @@ def test_a_finding_is_named_by_rule_and_content(call: Call, folder: Path) -> Non
     assert path.name.startswith("phantom-prefix-")
 
 
+def test_what_two_targets_are_found_by_is_saved_in_two_files(call: Call, folder: Path) -> None:
+    twins = ["./cache.py:Broken", "./twin.py:Broken"]
+    (folder / "twin.py").write_text((folder / "cache.py").read_text())
+    for spec in twins:
+        call("run", spec, *BROKEN[2:])
+    found = [trace.load(path).found for path in saved(folder)]
+    assert twins == sorted(each.target for each in found if each)
+
+
 def test_the_program_of_a_finding_fails_when_it_is_run(call: Call, folder: Path) -> None:
     lines = call(*BROKEN).stdout.splitlines()
     start = lines.index("from array import array")
@@ -231,6 +240,20 @@ def test_an_unreadable_answer_is_the_adapters_fault(call: Call) -> None:
 def test_a_target_that_ends_the_process_does_not_decide_the_exit_code(call: Call) -> None:
     result = call("run", "./cache.py:Leaves", "--max-ops", "100")
     assert 0 != result.exit_code
+
+
+def test_a_target_that_ends_the_process_when_it_is_made_cannot_be_used(call: Call) -> None:
+    result = call("run", "./cache.py:LeavesAtOnce", "radix", "--seed", "3", "--max-ops", "20000")
+    assert (2, True) == (result.exit_code, "cannot be opened: SystemExit: 0" in result.stderr)
+    assert "✔ radix: no violation" in result.stdout
+
+
+def test_an_error_of_the_target_shows_its_own_traceback_if_all_is_wanted(call: Call) -> None:
+    arguments = ("run", "./cache.py:RaisesDeep", "--seed", "3", "-x")
+    plain, verbose = (call(*arguments, *more).stdout for more in ((), ("-v",)))
+    lines = [line for line in verbose.splitlines() if line.startswith("    File ")]
+    assert ["match_prefix", "look"] == [line.rpartition(" in ")[2] for line in lines]
+    assert (True, False) == ("-v shows" in plain, "    File " in plain)
 
 
 def test_a_failure_of_the_harness_apologises_with_a_traceback(

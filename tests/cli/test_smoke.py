@@ -325,3 +325,22 @@ def test_a_target_that_cannot_open_has_nothing_else_checked(call: Call) -> None:
     result = call("smoke", "./cache.py:CannotOpen", "-q")
     assert (2, 1) == (result.exit_code, result.stdout.count("FAILED"))
     assert "no [bold]GPU[/bold]" in result.stdout
+
+
+def test_no_fuzz_is_announced_for_a_target_that_cannot_open(call: Call) -> None:
+    result = call("smoke", "./cache.py:CannotRead")
+    assert (2, False) == (result.exit_code, "The fuzz below" in result.stdout)
+
+
+@pytest.mark.parametrize("command", ["smoke", "run"])
+def test_a_cache_that_ends_the_process_in_a_call_is_at_fault(call: Call, command: str) -> None:
+    result = call(command, "./cache.py:Leaves", "--seed", "3", "-x")
+    assert (1, True) == (result.exit_code, "unexpected-error" in result.stdout)
+
+
+def test_a_cache_that_refuses_an_insert_is_not_blamed_and_what_was_not_tried_is_told(
+    call: Call,
+) -> None:
+    result = call("smoke", "./cache.py:Tiny", "--seed", "3", "--max-ops", "100")
+    told = "match finds it, with the same slots: it refused an insert: full"
+    assert (False, True) == ("FAILED" in result.stdout, told in " ".join(result.stdout.split()))

@@ -21,23 +21,25 @@ class Scene:
     def insert(self, *tokens: int, priority: int = 0) -> None:
         self.now += 1
         slots = [1000 * self.now + place for place in range(len(tokens))]
-        self.model.inserted(self.model.find(tokens, ()), tokens, slots, (), priority, self.now)
+        self.model.inserted(self.model.find(tokens, ()).end, tokens, slots, (), priority, self.now)
 
     def match(self, *tokens: int) -> None:
         self.now += 1
-        self.model.matched(self.model.find(tokens, ()), self.now)
+        self.model.matched(self.model.find(tokens, ()).end, self.now)
 
     def brush(self, *tokens: int) -> None:
         """Lock and unlock."""
         self.now += 1
-        handle = self.model.handle(self.model.find(tokens, ()))
+        handle = self.model.handle(self.model.find(tokens, ()).end)
         self.model.lock(handle, self.now)
         self.model.unlock(handle, self.now)
 
     def evict(self, *keys: Tokens) -> Tokens | None:
         """Evict one leaf position per key, and return the survivor that contradicts the policy, if
         there is one."""
-        leaves = [self.model.find(key, ())[-1] for key in keys]
+        for key in keys:
+            self.model.find(key[:-1], ())  # cuts the last token off
+        leaves = [self.model.find(key, ()).path[-1] for key in keys]
         victims = [(leaf, self.model.order.bounds(leaf)) for leaf in leaves]
         uncovered = self.model.evicted(leaves)
         wrong = self.model.order.contradiction(victims, uncovered)
@@ -196,7 +198,7 @@ def test_the_order_is_judged_only_where_it_can_be(
 def test_a_leaf_that_a_lock_may_cover_is_no_rival() -> None:
     scene = Scene(match_splits=False)
     scene.insert(1, 2)
-    handle = scene.model.handle(scene.model.find((1,), ()))
+    handle = scene.model.handle(scene.model.find((1,), ()).end)
     scene.insert(7)
     scene.model.lock(handle, 3)
     assert scene.evict((7,)) is None
@@ -205,7 +207,7 @@ def test_a_leaf_that_a_lock_may_cover_is_no_rival() -> None:
 def test_a_lock_that_may_reach_further_may_refresh_as_far() -> None:
     scene = Scene(match_splits=False)
     scene.insert(1, 2)
-    handle = scene.model.handle(scene.model.find((1,), ()))
+    handle = scene.model.handle(scene.model.find((1,), ()).end)
     scene.model.lock(handle, 2)
     scene.insert(1, 3)
     scene.insert(4)
@@ -231,7 +233,7 @@ def test_a_refused_insert_may_leave_its_mark(capabilities: dict[str, Any]) -> No
     scene = Scene(**capabilities)
     scene.insert(1)
     for _ in range(3):
-        scene.model.refused(scene.model.find((1,), ()), 5, scene.now)
+        scene.model.refused(scene.model.find((1,), ()).end, 5, scene.now)
     scene.insert(2, priority=2)
     scene.match(2)
     assert scene.evict((2,)) is None

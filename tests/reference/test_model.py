@@ -12,18 +12,18 @@ from radixcheck.reference.model import Model
 
 
 def stored(model: Model, tokens: Tokens) -> int:
-    return len(model.find(model.pages(tokens), ())) * model.page_size
+    return model.find(tokens, ()).length
 
 
 def insert(model: Model, tokens: Tokens, now: float = 1, first_slot: int = 1000) -> None:
-    pages = model.pages(tokens)
     slots = list(range(first_slot, first_slot + len(tokens)))
-    model.inserted(model.find(pages, ()), pages, slots, (), 0, now)
+    model.inserted(model.find(tokens, ()).end, tokens, slots, (), 0, now)
 
 
-def evict(model: Model, tokens: Tokens, pages: int) -> None:
-    """Remove the last `pages` pages of `tokens`, as an eviction of a leaf does."""
-    model.evicted(model.find(model.pages(tokens), ())[-pages:])
+def evict(model: Model, tokens: Tokens) -> None:
+    """Remove the last page of `tokens`, as an eviction of a leaf does."""
+    model.find(tokens[: -model.page_size], ())  # cuts the last page off
+    model.evicted(model.find(tokens, ()).path[-1:])
 
 
 @pytest.mark.parametrize("page_size", [1, 2, 3])
@@ -39,7 +39,7 @@ def test_it_stores_what_a_table_of_prefixes_stores(page_size: int) -> None:
             insert(model, tokens, step, step * 10)
             table.update(whole)
         elif known and not any(other[: len(known[-1])] == known[-1] != other for other in table):
-            evict(model, known[-1], 1)
+            evict(model, known[-1])
             table.remove(known[-1])
         assert model.total_tokens == len(table) * page_size
         assert {key for _, key, _ in model.leaves()} <= table
@@ -48,20 +48,20 @@ def test_it_stores_what_a_table_of_prefixes_stores(page_size: int) -> None:
 def test_slots_come_back_in_the_order_of_the_tokens() -> None:
     model = Model(Capabilities(page_size=2))
     insert(model, (1, 2, 3, 4, 5), first_slot=10)
-    assert model.slots(model.find(model.pages((1, 2, 3, 4)), ())) == [10, 11, 12, 13]
+    assert model.find((1, 2, 3, 4), ()).slots == [10, 11, 12, 13]
 
 
 def test_namespaces_share_nothing() -> None:
     model = Model(Capabilities(namespaces="structured"))
-    model.inserted([], (1, 2), [5, 6], ("ab", "c"), 0, 1)
-    assert model.find((1, 2), ("a", "bc")) == []
-    assert len(model.find((1, 2), ("ab", "c"))) == 2
+    model.inserted(None, (1, 2), [5, 6], ("ab", "c"), 0, 1)
+    assert model.find((1, 2), ("a", "bc")).length == 0
+    assert model.find((1, 2), ("ab", "c")).length == 2
 
 
 def test_a_lock_covers_every_prefix_and_two_locks_cover_it_once() -> None:
     model = Model(Capabilities())
     insert(model, (1, 2, 3))
-    short, whole = (model.handle(model.find(key, ())) for key in ((1, 2), (1, 2, 3)))
+    short, whole = (model.handle(model.find(key, ()).end) for key in ((1, 2), (1, 2, 3)))
     covered = [
         model.lock(whole, 2),
         model.lock(short, 3),
@@ -75,17 +75,17 @@ def test_a_lock_covers_every_prefix_and_two_locks_cover_it_once() -> None:
 def test_a_handle_survives_a_fork_and_dies_with_its_prefix() -> None:
     model = Model(Capabilities())
     insert(model, (1, 2, 3))
-    handle = model.handle(model.find((1, 2, 3), ()))
+    handle = model.handle(model.find((1, 2, 3), ()).end)
     insert(model, (1, 2, 9), first_slot=50)
     assert handle.alive
-    evict(model, (1, 2, 3), 1)
+    evict(model, (1, 2, 3))
     assert not handle.alive
 
 
 def test_where_a_match_cuts_nothing_a_lock_may_reach_down_to_the_next_branch() -> None:
     model = Model(Capabilities(match_splits=False))
     insert(model, (1, 2, 3, 4))
-    handle = model.handle(model.find((1, 2), ()))
+    handle = model.handle(model.find((1, 2), ()).end)
     model.lock(handle, 2)
     assert (model.covered_tokens, model.maybe_tokens) == (2, 2)
     insert(model, (1, 2, 3, 9), first_slot=50)
@@ -97,7 +97,7 @@ def test_where_a_match_cuts_nothing_a_lock_may_reach_down_to_the_next_branch() -
 def test_an_evicted_parent_that_keeps_a_child_is_hollow_until_it_is_stored_again() -> None:
     model = Model(Capabilities(closed=False, duplicates="both-kept"))
     insert(model, (1, 2))
-    model.evicted(model.find((1,), ()))
+    model.evicted(model.find((1,), ()).path)
     assert (stored(model, (1, 2)), model.total_tokens) == (0, 1)
     insert(model, (1,), first_slot=50)
     assert (stored(model, (1, 2)), model.total_tokens) == (2, 2)
@@ -106,18 +106,18 @@ def test_an_evicted_parent_that_keeps_a_child_is_hollow_until_it_is_stored_again
 def test_a_second_copy_counts_and_leaves_alone() -> None:
     model = Model(Capabilities(duplicates="both-kept"))
     insert(model, (1,), first_slot=10)
-    (position,) = model.find((1,), ())
+    (position,) = model.find((1,), ()).path
     model.kept_copy(position, [20])
     assert model.total_tokens == 2
     model.drop_copy(position, position.slots)
-    assert (model.total_tokens, model.slots([position]), model.owner) == (1, [20], {20: position})
+    assert (model.total_tokens, position.slots, model.owner) == (1, [20], {20: position})
 
 
 def test_a_handle_below_an_evicted_parent_dies_too() -> None:
     model = Model(Capabilities(closed=False, duplicates="both-kept"))
     insert(model, (1, 2))
-    handle = model.handle(model.find((1, 2), ()))
-    model.evicted(model.find((1,), ()))
+    handle = model.handle(model.find((1, 2), ()).end)
+    model.evicted(model.find((1,), ()).path)
     assert not handle.alive
 
 
@@ -126,7 +126,7 @@ def test_a_suffix_that_was_stored_all_along_is_stored_once_where_the_target_free
 ):
     model = Model(Capabilities(closed=False, duplicates="target-frees"))
     insert(model, (1, 2))
-    model.evicted(model.find((1,), ()))
+    model.evicted(model.find((1,), ()).path)
     insert(model, (1, 2), first_slot=50)
     assert model.total_tokens == 2
 
@@ -134,8 +134,8 @@ def test_a_suffix_that_was_stored_all_along_is_stored_once_where_the_target_free
 def test_a_lock_surely_covers_one_copy_of_a_page_and_may_cover_the_others() -> None:
     model = Model(Capabilities(duplicates="both-kept"))
     insert(model, (1,), first_slot=10)
-    path = model.find((1,), ())
-    handle = model.handle(path)
+    path = model.find((1,), ()).path
+    handle = model.handle(path[0])
     model.lock(handle, 2)
     model.kept_copy(path[0], [20])
     assert (model.evictable_tokens, model.maybe_tokens) == (1, 1)
@@ -148,9 +148,9 @@ def test_a_lock_surely_covers_one_copy_of_a_page_and_may_cover_the_others() -> N
 def test_a_locked_handle_survives_what_its_lock_only_may_have_covered() -> None:
     model = Model(Capabilities(match_splits=False))
     insert(model, (1, 2))
-    handle = model.handle(model.find((1,), ()))
+    handle = model.handle(model.find((1,), ()).end)
     model.lock(handle, 2)
-    evict(model, (1, 2), 1)
+    evict(model, (1, 2))
     assert handle.alive
     model.unlock(handle, 3)
     assert (model.evictable_tokens, model.maybe_tokens) == (1, 0)

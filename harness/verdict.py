@@ -5,21 +5,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from radixcheck.buffers import BadAnswer
-from radixcheck.capabilities import Capabilities
-from radixcheck.checker.judge import Checker
+from radixcheck.capabilities import AnyCapabilities
 from radixcheck.clock import Clock
 from radixcheck.finding import Snapshot, Step
-from radixcheck.protocol import Target
+from radixcheck.levels import Judge, Level, level_of
 from radixcheck.rules import Violation
 from radixcheck.trace import Config, Trace
 
-Open: TypeAlias = Callable[[Config, Clock], Target]
+Open: TypeAlias = Callable[[Config, Clock], Any]
 """Builds a fresh target from a configuration and the clock that it may use."""
 
 
@@ -32,7 +31,7 @@ class Verdict(Struct, frozen=True):
     """What came out of one trace."""
 
     violation: Violation | None
-    capabilities: Capabilities
+    capabilities: AnyCapabilities
     operations: int
     """Operations applied, the broken one included."""
     reached: Counter[str]
@@ -49,6 +48,31 @@ class Replay(Struct, frozen=True):
     after: Snapshot
 
 
+class _Trial(Struct):
+    """One trace on its way through one fresh target."""
+
+    level: Level
+    judge: Judge
+    trace: Trace
+
+    def run(self) -> Verdict:
+        """Apply one operation after the other, up to the first that breaks a rule."""
+        judge, violation, place = self.judge, None, -1
+        for place, operation in enumerate(self.trace.operations):
+            if operation.kind not in self.level.kinds:
+                judge.skipped[f"{operation.kind} is no operation of a {self.level.name}"] += 1
+                continue
+            try:
+                violation = judge.apply(operation)
+            except BadAnswer as error:
+                error.add_note(f"operation {place + 1} of the trace: {operation}")
+                raise
+            if violation is not None:
+                violation = msgspec.structs.replace(violation, step=place)
+                break
+        return Verdict(violation, judge.capabilities, place + 1, judge.reached, judge.skipped)
+
+
 def check(open_target: Open, trace: Trace, *, thorough: bool = True) -> Verdict:
     """Judge a fresh target by `trace`.
 
@@ -58,17 +82,17 @@ def check(open_target: Open, trace: Trace, *, thorough: bool = True) -> Verdict:
         TargetError: the target cannot be opened.
         BadAnswer: the adapter answered what cannot be read.
     """
-    checker = _checker(open_target, trace, thorough=thorough)
-    return _named(open_target, trace, _run(checker, trace))
+    verdict = _trial(open_target, trace, thorough=thorough).run()
+    return _named(open_target, trace, verdict)
 
 
 def replay(open_target: Open, trace: Trace) -> Replay:
     """Judge as `check` does, and keep every step for people to look at."""
-    checker = _checker(open_target, trace)
-    checker.record(draws=True)
-    verdict = _named(open_target, trace, _run(checker, trace))
-    after = checker.draw()
-    return Replay(verdict, tuple(checker.steps), checker.before or after, after)
+    trial = _trial(open_target, trace)
+    trial.judge.record(draws=True)
+    verdict = _named(open_target, trace, trial.run())
+    after = trial.judge.draw()
+    return Replay(verdict, tuple(trial.judge.steps), trial.judge.before or after, after)
 
 
 def same_answers(open_target: Open, trace: Trace) -> Violation | None:
@@ -82,43 +106,27 @@ def same_answers(open_target: Open, trace: Trace) -> Violation | None:
 
 
 def _outcomes(open_target: Open, trace: Trace) -> list[Step]:
-    checker = _checker(open_target, trace)
-    checker.record(draws=False)
-    _run(checker, trace)
-    return checker.steps
+    trial = _trial(open_target, trace)
+    trial.judge.record(draws=False)
+    trial.run()
+    return trial.judge.steps
 
 
-def _checker(
+def _trial(
     open_target: Open, trace: Trace, *, thorough: bool = True, overwrites: bool = True
-) -> Checker:
+) -> _Trial:
     clock = Clock()
-    return Checker(
-        open_target(trace.config, clock),
+    target = open_target(trace.config, clock)
+    level = level_of(target)
+    judge = level.judge(
+        target,
         clock,
         misuse=trace.misuse,
         disabled=bool(trace.config.get("disable")),
         overwrites=overwrites,
         thorough=thorough,
     )
-
-
-def _run(checker: Checker, trace: Trace) -> Verdict:
-    violation: Violation | None = None
-    for operation in trace.operations:
-        try:
-            violation = checker.apply(operation)
-        except BadAnswer as error:
-            error.add_note(f"operation {checker.trial.step + 1} of the trace: {operation}")
-            raise
-        if violation is not None:
-            break
-    return Verdict(
-        violation,
-        checker.trial.capabilities,
-        checker.trial.step + 1,
-        checker.trial.witness.reached,
-        checker.trial.skipped,
-    )
+    return _Trial(level, judge, trace)
 
 
 def _named(open_target: Open, trace: Trace, verdict: Verdict) -> Verdict:
@@ -130,10 +138,10 @@ def _named(open_target: Open, trace: Trace, verdict: Verdict) -> Verdict:
     if violation.rule == "mutated-argument":
         return verdict
     for _ in range(SURE):
-        careful = _run(_checker(open_target, trace, overwrites=False), trace).violation
+        careful = _trial(open_target, trace, overwrites=False).run().violation
         if careful is not None and careful.step <= violation.step:
             return verdict
-        again = _run(_checker(open_target, trace), trace).violation
+        again = _trial(open_target, trace).run().violation
         if again is None or (again.signature, again.step) != (violation.signature, violation.step):
             return verdict  # the target is fickle, so nothing follows from one good run
     alias = Violation(
