@@ -339,4 +339,4 @@ def requests(tree: Target, capacity: int = 64, order: str | None = None) -> Book
     return cache
 
 
-requests.supports = {"capacity": list(CAPACITIES)}  # type: ignore[attr-defined]
+requests.supports = {"capacity": list(CAPACITIES)}  # type: ignore[attr-defined]  # read by registry

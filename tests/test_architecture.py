@@ -59,7 +59,7 @@ MAY_IMPORT = {  # layer: what it may import of radixcheck, itself aside
     | {"reference", "buffers", "clock", "checker", "generate", "promises", "situations"},
     "requests": VOCABULARY
     | {"reference", "buffers", "clock", "checker", "generate", "pools", "promises", "situations"}
-    | {"registry", "spelling"},
+    | {"registry", "program", "spelling"},
     "verdict": VOCABULARY | {"buffers", "clock", "levels"},
     "leaks": VOCABULARY | {"clock", "devices", "verdict"},
     "shrink": {"operations", "trace"},

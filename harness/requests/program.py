@@ -46,6 +46,7 @@ from radixcheck.operations import (
     Starve,
     Tokens,
 )
+from radixcheck.program import importing
 from radixcheck.registry import Source, resolve
 from radixcheck.requests.recorder import INTERRUPTED
 from radixcheck.requests.steps import UNDONE
@@ -125,19 +126,13 @@ IMPORTS = {
 def _opening(source: Source, config: Config) -> tuple[list[str], str]:
     """Return the imports, and the line that makes the cache."""
     if not source.name.startswith(WRAPPED):
-        return [_import(source)], f"cache = {_made(source, config, source.parameters)}"
+        return [*importing(source)], f"cache = {_made(source, config, source.parameters)}"
     tree = resolve(source.name.removeprefix(WRAPPED))
     own = [key for key in source.keywords(config) if key not in tree.parameters]
     keywords = _given(source, config, own)
     inside = _made(tree, {**config, **source.arguments}, tree.parameters)
     call = ", ".join([inside, *keywords])
-    return [_import(source), _import(tree)], f"cache = {source.place.attribute}({call})"
-
-
-def _import(source: Source) -> str:
-    module, path, attribute = source.place
-    statement = f"from {module} import {attribute.partition('.')[0]}"
-    return statement if path is None else f"{statement}  # {path}"
+    return [*importing(source), *importing(tree)], f"cache = {source.place.attribute}({call})"
 
 
 def _made(source: Source, config: Config, takes: Iterable[str]) -> str:

@@ -230,7 +230,7 @@ def test_a_leak_needs_growth_in_every_run() -> None:
         """Keeps a block now and then."""
 
         allocator = SimulatedAllocator()
-        hoard: list[object] = []  # noqa: RUF012
+        hoard: list[object] = []  # noqa: RUF012  # shared on purpose: it outlives each cache
 
         def __init__(self, clock: Clock) -> None:
             super().__init__(clock)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 
 from radixcheck.capabilities import Capabilities
 from radixcheck.operations import Tokens
 from radixcheck.reference.model import Model
+from radixcheck.reference.positions import Position
 
 
 def stored(model: Model, tokens: Tokens) -> int:
@@ -154,3 +157,36 @@ def test_a_locked_handle_survives_what_its_lock_only_may_have_covered() -> None:
     assert handle.alive
     model.unlock(handle, 3)
     assert (model.evictable_tokens, model.maybe_tokens) == (1, 0)
+
+
+KEY = (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("happens", "expected"),
+    [
+        (lambda model, end: model.drop_copy(end, end.slots), (2, [10, 21])),
+        (lambda model, end: model.evicted([end]), (1, [10])),
+        (lambda model, end: insert(model, (1, 2, 3), first_slot=50), (3, [10, 11, 52])),
+        (lambda model, end: model.reset(), (0, [])),
+    ],
+)
+def test_a_key_that_is_looked_for_twice_gets_the_answer_of_now(
+    happens: Callable[[Model, Position], Any], expected: tuple[int, list[int]]
+) -> None:
+    model = Model(Capabilities(duplicates="both-kept", page_size=1))
+    insert(model, (1, 2), first_slot=10)
+    for position, slot in zip(model.find(KEY, ()).path, (20, 21), strict=True):
+        model.kept_copy(position, [slot])
+    end = model.find(KEY, ()).path[-1]
+    happens(model, end)
+    found = model.find(KEY, ())
+    assert expected == (found.length, found.slots)
+
+
+def test_a_run_that_was_cut_into_pages_is_found_as_pages() -> None:
+    model = Model(Capabilities())
+    insert(model, KEY)
+    (end,) = model.find(KEY, ()).path
+    model.cut_into_pages(end)
+    assert [1, 2, 3] == [position.length for position in model.find(KEY, ()).path]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -155,3 +156,12 @@ def test_the_program_of_a_public_bug_shows_every_call(entry: Any) -> None:
     shown = render(seen.steps, source, entry.trace.config, seen.verdict.violation)
     begun = [each for each in seen.steps if each.operation.kind == "admit"]
     assert len(begun) == shown.count("cache.begin(")
+
+
+def test_a_tree_in_a_file_that_no_import_can_name_is_loaded_from_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "my-tree.py"
+    path.write_text("from radixcheck.targets.radix_paged import RadixPaged as Tree\n")
+    source = resolve(f"requests:{path}:Tree")
+    program = render(replay(source.open, Trace((Idle(),))).steps, source)
+    assert f'Tree = run_path("{path}")["Tree"]' in program
+    exec(compile(program, "program", "exec"), {})
