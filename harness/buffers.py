@@ -96,7 +96,8 @@ def _elements(answer: Any) -> list[Any]:
         if hasattr(answer, "tolist"):
             if (dimensions := getattr(answer, "ndim", 1)) != 1:
                 raise BadAnswer(f"{dimensions} dimensions instead of 1", answer)
-            return list(answer.tolist())
+            elements = answer.tolist()
+            return elements if type(elements) is list else list(elements)
         if isinstance(answer, Sequence) and not isinstance(answer, str | bytes | bytearray):
             return list(answer)
     except BadAnswer:

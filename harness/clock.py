@@ -37,14 +37,13 @@ class Clock:
 
     def advance(self) -> int:
         """Move on to the next operation, and return how often the reading has changed."""
-        delta = self._delta
-        if delta == 1:
+        self.moves += 1
+        if (delta := self._delta) == 1:
             self.reading += 1
-            self.moves += 1
-        elif delta:
-            self.reading += delta if delta > 0 else delta + OFFSET
-            self.moves += 1
-        self._delta = 1
+        else:
+            self._delta = 1
+            self.reading += delta if delta >= 0 else delta + OFFSET
+            self.moves -= not delta
         return self.moves
 
 

@@ -142,9 +142,12 @@ def absorb(parent: Position, child: Position) -> None:
         gone.inserts = gone.matches = gone.stirs = 0
         gone.stirred = gone.stirred_priority = NEVER
         return
-    kept.touched = max(kept.touched, gone.touched)
-    kept.brushed = max(kept.brushed, gone.brushed)
-    kept.priority = max(kept.priority, gone.priority)
+    if gone.touched > kept.touched:
+        kept.touched = gone.touched
+    if gone.brushed > kept.brushed:
+        kept.brushed = gone.brushed
+    if gone.priority > kept.priority:
+        kept.priority = gone.priority
     kept.passed += gone.inserts + gone.matches + gone.passed
 
 

@@ -4,6 +4,7 @@ victims."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from radixcheck.buffers import read_slots
@@ -39,18 +40,33 @@ def read_groups(answer: Slots | Evicted) -> tuple[list[int], list[list[int]] | N
     if not isinstance(answer, Evicted):
         return read_slots(answer), None
     groups = [group for group in map(read_slots, answer.groups) if group]
-    return [slot for group in groups for slot in group], groups
+    return list(chain.from_iterable(groups)), groups
 
 
 def resolve(model: Model, slots: list[int], groups: list[list[int]] | None) -> Freed | Broken:
     """Find the position behind every freed slot, or the rule that an impossible answer broke."""
+    if (in_order := _whole_runs(model, slots)) is not None:
+        return Freed(slots, groups, in_order, [])
     owners = dict.fromkeys(map(model.owner.get, slots))
     if None in owners or len(set(slots)) != len(slots):
         return _unknown(model, slots)
     found: list[Position] = list(owners)  # type: ignore[arg-type]  # there is no None among them
-    if sum([len(position.slots) for position in found]) == len(slots) and not model.has_copies:
-        return Freed(slots, groups, found, [])
     return _in_parts(model, slots, groups, found)
+
+
+def _whole_runs(model: Model, slots: list[int]) -> list[Position] | None:
+    """Read `slots` as one whole position after the other, which is how most targets free them; None
+    if they are not."""
+    found: list[Position] = []
+    owner, start, end = model.owner, 0, len(slots)
+    while start < end:
+        position = owner.get(slots[start])
+        if position is None or slots[start : start + len(position.slots)] != position.slots:
+            return None
+        found.append(position)
+        start += len(position.slots)
+    distinct = len(set(found)) == len(found) and not model.has_copies
+    return found if distinct else None
 
 
 def _unknown(model: Model, slots: list[int]) -> Broken:

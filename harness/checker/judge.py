@@ -12,6 +12,8 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from msgspec import structs
+
 from radixcheck.buffers import BadAnswer
 from radixcheck.checker import structure
 from radixcheck.checker.calls import TARGET_ERRORS
@@ -129,7 +131,6 @@ class Checker:
         self.before: Snapshot | None = None
         """What was stored before the last call, once `record` was called with `draws`."""
         self._draws = False
-        self._operation: AnyOperation | None = None
         self._auditing = False
         self._thorough = thorough
         self._next_look = 0
@@ -149,19 +150,17 @@ class Checker:
         Raises:
             BadAnswer: the target's answer cannot be read; its adapter is at fault.
         """
-        self.trial.step += 1
-        self._operation = operation
-        return self._call(operation) if type(operation) is not Audit else self._audit(operation)
-
-    def _call(self, operation: AnyOperation) -> Violation | None:
-        trial = self.trial
-        if type(operation) is not Tick:
+        trial, kind = self.trial, type(operation)
+        if kind is Audit:
+            return self._audit(operation)
+        trial.step += 1
+        if kind is not Tick:
             trial.now = trial.ages.next()
         if self._draws:
             self.before = self.draw()
         trial.refused = False
-        outcome = APPLY[type(operation)](trial, operation)
-        if trial.scales is not None and type(operation) is not Weigh:
+        outcome = APPLY[kind](trial, operation)
+        if trial.scales is not None and kind is not Weigh:
             trial.scales.note(operation)
         if type(outcome) is not Failure and (
             trial.step >= self._next_look or not trial.sizes.agree()
@@ -170,11 +169,9 @@ class Checker:
         if trial.recording:
             reading = trial.clock.reading
             self.steps.append(Step(operation, outcome or Done(), reading, self._auditing))
-        return self._violation() if trial.broken else None
+        return self._violation(operation.kind, trial.step) if trial.broken else None
 
-    def _violation(self) -> Violation:
-        assert self._operation is not None
-        kind, step = self._operation.kind, self.trial.step
+    def _violation(self, kind: str, step: int) -> Violation:
         return worst_first(
             [
                 Violation(self._renamed(rule), kind, step, expected, actual, detail)
@@ -222,11 +219,11 @@ class Checker:
         return "handle-mismatch" if isinstance(operation, IncRef) and unprotected else "size-drift"
 
     def _audit(self, operation: Audit) -> Violation | None:
-        self._auditing = True
+        self._auditing, step = True, self.trial.step + 1
         try:
             for call in self._audit_calls(operation):
-                if (violation := self._call(call)) is not None:
-                    return violation
+                if (violation := self.apply(call)) is not None:
+                    return structs.replace(violation, operation=operation.kind, step=step)
         finally:
             self._auditing = False
         self.trial.witness.reached["audit"] += 1

@@ -15,7 +15,7 @@ def match_prefix(trial: Trial, operation: MatchPrefix) -> Outcome | None:
     """Compare the length and every slot of a match."""
     if operation.namespace and not trial.takes(operation.namespace):
         return trial.skip("the target has no such namespaces")
-    if operation.handle in trial.handles and trial.handles[operation.handle].model.locks:
+    if (held := trial.handles.get(operation.handle)) is not None and held.model.locks:
         return trial.skip("a handle of that name is locked")
     model, original = trial.model, trial.token_buffer(operation.tokens)
     tokens = original[:]

@@ -35,8 +35,8 @@ class Witness:
         self._page_size = capabilities.page_size
         self._paged = capabilities.page_size > 1
         self._named = capabilities.namespaces != "absent"
-        self._graves: dict[Tokens, list[Position]] = {}
-        """Prefixes of handles that died, by their last page."""
+        self._graves: dict[tuple[int, Tokens], list[Position]] = {}
+        """Prefixes of handles that died, by their length and their last page."""
 
     def match(self, operation: MatchPrefix, key: Tokens, end: Position | None) -> None:
         """A match of `key` is about to end at `end`."""
@@ -173,14 +173,14 @@ class Witness:
         """Remember the prefixes of handles that die, to notice when one is stored again."""
         for position in freed.positions:
             if position.handles:
-                last_page = position.run[-self._page_size :]
-                self._graves.setdefault(last_page, []).append(position)
+                name = position.length, position.run[-self._page_size :]
+                self._graves.setdefault(name, []).append(position)
 
     def _reinserted(self, operation: Insert) -> None:
         model, key = self._model, operation.tokens[: self._model.aligned(operation.tokens)]
-        graves = self._graves.get(key[-self._page_size :], [])
-        for grave in graves:
+        graves = self._graves.get((len(key), key[-self._page_size :]))
+        for grave in graves or ():
             if model.key(grave) == key and model.namespace(grave) == operation.namespace:
-                graves.remove(grave)
+                del self._graves[len(key), key[-self._page_size :]]
                 self.reached["reinserted-after-eviction"] += 1
                 return
