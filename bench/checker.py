@@ -15,6 +15,7 @@ import machine
 from workload import measure, workload
 
 from radixcheck.collecting import rare_collections
+from radixcheck.hosts import Here
 from radixcheck.loop import Budget, run
 from radixcheck.operations import AnyOperation, Insert, MatchPrefix
 from radixcheck.registry import Source, resolve
@@ -72,7 +73,7 @@ def against_hypothesis(source: Source) -> bool:
 
 def our_rate(source: Source) -> float:
     """Return the operations per second of a run, generator included."""
-    report = run(source, seed=1, budget=Budget(max_operations=20_000))
+    report = run(Here(source), seed=1, budget=Budget(max_operations=20_000))
     return report.operations / report.elapsed_s
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from radixcheck.capabilities import Capabilities
 from radixcheck.generate import generate
 from radixcheck.generate.rounds import keep_the_front, rounds
+from radixcheck.hosts import Here
 from radixcheck.leaks import leak
 from radixcheck.loop import Budget, run
 from radixcheck.reference import content
@@ -61,7 +62,7 @@ def no_gpu() -> str:
 def checks(device: str, seconds: float = CHECK_S) -> Iterator[Line]:
     """Judge each correct target on `device`."""
     for name in CHECKED:
-        report = run(resolve(f"{name}?device={device}"), seed=1, budget=Budget(seconds))
+        report = run(Here(resolve(f"{name}?device={device}")), seed=1, budget=Budget(seconds))
         rate = report.operations / report.elapsed_s
         broken = ", ".join(finding.violation.rule for finding in report.findings)
         words = f"{name}: {broken or 'no violation'} in {report.operations:,} operations"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from radixcheck.arena import arenas
 from radixcheck.drivers.swarm import proposals
+from radixcheck.hosts import Here
 from radixcheck.loop import investigate
 from radixcheck.registry import Source, resolve
 from radixcheck.rules import Violation
@@ -82,7 +83,7 @@ def catch(rule: str, seed: int) -> Caught:
         if time.perf_counter() - began > PATIENCE_S:
             raise SystemExit(f"{rule}: not found in {PATIENCE_S} s with seed {seed}")
     found = time.perf_counter()
-    finding = investigate(source, trace, violation, seed)
+    finding = investigate(Here(source), trace, violation, seed)
     kept = finding.violation.signature == violation.signature
     shrunk = time.perf_counter() - found
     size = len(finding.trace.operations)

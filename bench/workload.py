@@ -49,12 +49,15 @@ def _request(rng: random.Random, bases: list[Tokens], handle: str) -> Iterator[A
 
 
 class Rates(NamedTuple):
-    """Seconds per operation, and the median share of the bare rate that is left when checked."""
+    """Seconds per operation, and the median shares of two rates that are left when checked."""
 
     bare_s: float
     model_s: float
     checked_s: float
     share: float
+    """Of the bare rate."""
+    model_share: float
+    """Of the rate of the model alone."""
 
 
 def measure(source: Source, config: Config, operations: list[AnyOperation]) -> Rates:
@@ -68,7 +71,8 @@ def measure(source: Source, config: Config, operations: list[AnyOperation]) -> R
     for start in range(0, len(operations), SLICE):
         turns.append([_time(apply, operations[start : start + SLICE]) for apply in callers])
     bare, model, checked = (sum(column) / len(operations) for column in zip(*turns, strict=True))
-    return Rates(bare, model, checked, statistics.median(turn[0] / turn[2] for turn in turns))
+    shares = (statistics.median(turn[place] / turn[2] for turn in turns) for place in (0, 1))
+    return Rates(bare, model, checked, *shares)
 
 
 def _callers(

@@ -4,11 +4,12 @@ reach."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from radixcheck.capabilities import AnyCapabilities
+from radixcheck.devices import allocator_of
 from radixcheck.levels import TREE, Level, level_of
-from radixcheck.registry import Source, TargetError
+from radixcheck.registry import METHODS, Source, TargetError
 from radixcheck.situations import Situation
 from radixcheck.trace import Config
 
@@ -23,6 +24,10 @@ class Arena(NamedTuple):
     level: Level = TREE
     capacity: int | None = None
     """Slots of the pool behind a cache that has one."""
+    methods: frozenset[str] = frozenset()
+    """The methods that the target has, of all that the protocol knows."""
+    counted: bool = False
+    """Whether somebody counts the memory of the target's device."""
 
 
 def arenas(source: Source) -> list[Arena]:
@@ -32,18 +37,33 @@ def arenas(source: Source) -> list[Arena]:
     Raises:
         TargetError: it cannot be opened in one of them, or is not what it says.
     """
-    return [_arena(source, config) for config in source.configurations()]
+    return [_kept(source, config) for config in source.configurations()]
 
 
-def _arena(source: Source, config: Config) -> Arena:
+def _kept(source: Source, config: Config) -> Arena:
     target = source.open(config, lambda: 0)
-    level = level_of(target)
-    for seen, _, hint in level.unkept(target, {**source.arguments, **config}):
+    for seen, _, hint in level_of(target).unkept(target, {**source.arguments, **config}):
         raise TargetError(f"{source.name}: {seen}", hint, "adapter")
+    return _seen(target, config)
+
+
+def look(source: Source, config: Config) -> Arena:
+    """Open the target once under any configuration, and note what it promises and has.
+
+    Raises:
+        TargetError: it cannot be opened.
+    """
+    return _seen(source.open(config, lambda: 0), config)
+
+
+def _seen(target: Any, config: Config) -> Arena:
+    level = level_of(target)
+    methods = frozenset(name for name in METHODS if hasattr(target, name))
     has = frozenset(name for name in level.methods if hasattr(target, name))
     pool = getattr(target, "pool", None)
     capacity = getattr(getattr(pool, "capabilities", None), "capacity", None)
-    return Arena(config, target.capabilities, has, level, capacity)
+    counted = allocator_of(target) is not None
+    return Arena(config, target.capabilities, has, level, capacity, methods, counted)
 
 
 def situations(arenas: Iterable[Arena]) -> dict[str, Situation]:

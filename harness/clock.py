@@ -35,8 +35,8 @@ class Clock:
         """Let the next advance be by `delta`, which may be 0 or negative, instead of 1."""
         self._delta = delta
 
-    def advance(self) -> int:
-        """Move on to the next operation, and return how often the reading has changed."""
+    def advance(self) -> float:
+        """Move on to the next operation, and return its reading."""
         self.moves += 1
         if (delta := self._delta) == 1:
             self.reading += 1
@@ -44,7 +44,7 @@ class Clock:
             self._delta = 1
             self.reading += delta if delta >= 0 else delta + OFFSET
             self.moves -= not delta
-        return self.moves
+        return self.reading
 
 
 class Ages:
@@ -71,8 +71,8 @@ class Ages:
         kind = own if capabilities.clock == "own" else capabilities.clock
         self.is_timer = kind == "timer"
         self.next: Callable[[], float] = {
-            "injected": self._reading,
-            "injected-steps": clock.advance,
+            "injected": clock.advance,
+            "injected-steps": self._step,
             "counter": self._count,
             "timer": self._time,
         }[kind]
@@ -83,9 +83,9 @@ class Ages:
         """Ages that differ by no more than this may be the same reading."""
         return self._resolution_s + self._longest_s if self.is_timer else 0
 
-    def _reading(self) -> float:
+    def _step(self) -> float:
         self._clock.advance()
-        return self._clock.reading
+        return self._clock.moves
 
     def _count(self) -> float:
         self._clock.advance()

@@ -75,5 +75,7 @@ class Finding(Struct, frozen=True):
     """Length of the trace before it was shrunk."""
     situations: tuple[str, ...] = ()
     """Situations that the shrunk trace reaches."""
+    answers: tuple[tuple[str, Outcome], ...] = ()
+    """What each of several targets answered at the last step, by its spec."""
     flaky: bool = False
     """Whether the violation did not come back when the same trace ran again."""

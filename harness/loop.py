@@ -5,30 +5,25 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 from msgspec import Struct, field, structs
 
-from radixcheck.arena import Arena, arenas, missing
+from radixcheck.arena import Arena, missing
 from radixcheck.buffers import BadAnswer
 from radixcheck.collecting import rare_collections
 from radixcheck.drivers.swarm import proposals
 from radixcheck.finding import Finding
-from radixcheck.leaks import leak
+from radixcheck.hosts import Host
+from radixcheck.hosts.here import AGAIN
 from radixcheck.registry import Source, TargetError
 from radixcheck.rules import Violation
 from radixcheck.shrink import shrink, tell_apart
 from radixcheck.trace import Found, Trace
-from radixcheck.verdict import Open, check, replay, same_answers
 
 AGAIN_EVERY = 100
 """One trace in this many is run again, for the rules that no single run can break."""
-
-AGAIN: dict[str, Callable[[Open, Trace], Violation | None]] = {
-    "nondeterminism": same_answers,
-    "device-leak": leak,
-}
-"""What runs a trace again, by the rule that it judges."""
 
 TRIES = 2
 """A trace that fails in so many further runs is taken to fail always."""
@@ -64,8 +59,12 @@ class Report(Struct):
     findings: list[Finding] = field(default_factory=list)
     repeats: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each signature was seen again after its finding."""
+    known: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How often each signature was seen that is no news."""
     reached: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
+    kills: int = 0
+    """How often something else ended the process that judged, and its trace was judged again."""
     interrupted: bool = False
 
     @property
@@ -82,29 +81,46 @@ class Report(Struct):
 Watch = Callable[[Report], None]
 """Called after every trace, to show progress."""
 
+Known = Callable[[tuple[str, str]], bool]
+"""Called with the signature of a violation."""
+
+Driver = Callable[[int, Sequence[Arena]], Iterator[Trace]]
+"""Called with a seed and configurations; yields traces without end."""
+
 
 @rare_collections()
 def run(
-    source: Source,
+    host: Host,
     *,
     seed: int,
     budget: Budget,
     misuse: bool = False,
     watch: Watch = lambda report: None,
+    arenas: Sequence[Arena] | None = None,
+    known: Known = lambda signature: False,
+    beside: Driver | None = None,
 ) -> Report:
     """Judge a target by generated traces.
 
     Ctrl-C ends the run like a time limit: the report says so and keeps what was found.
 
+    Args:
+        arenas: the configurations to judge it in; without them, all that it supports.
+        known: tells which signatures are no news; they are only counted.
+        beside: a driver that takes turns with the swarm.
+
     Raises:
         TargetError: the target cannot be opened.
         BadAnswer: its adapter answered what cannot be read.
     """
-    report = Report(source.spec, seed, arenas(source))
+    report = Report(host.source.spec, seed, list(arenas or host.arenas()))
+    traces = proposals(seed, report.arenas, misuse=misuse)
+    if beside is not None:
+        traces = chain.from_iterable(zip(traces, beside(seed, report.arenas), strict=True))
     began = time.monotonic()
     try:
-        for trace in proposals(seed, report.arenas, misuse=misuse):
-            _judge(source, trace, report)
+        for trace in _begun(host, traces):
+            _judge(host, trace, report, known)
             report.elapsed_s = time.monotonic() - began
             watch(report)
             if _spent(report, budget):
@@ -125,63 +141,80 @@ class ShrinkingInterrupted(KeyboardInterrupt):
         self.finding = finding
 
 
-def investigate(source: Source, trace: Trace, violation: Violation, seed: int | None) -> Finding:
+def investigate(host: Host, trace: Trace, violation: Violation, seed: int | None) -> Finding:
     """Shrink a failing trace, and run what is left once more to see what happens on the way.
 
     Raises:
         ShrinkingInterrupted: on Ctrl-C.
     """
     original = trace.replace(operations=trace.operations[: violation.step + 1])
-    if (sooner := _violation(source, original, violation.rule)) is not None:
+    if (sooner := _violation(host, original, violation.rule)) is not None:
         violation = sooner  # a run looks inside the target now and then, an investigation always
         original = trace.replace(operations=trace.operations[: violation.step + 1])
     smallest, interrupted = original, False
     deadline = time.monotonic() + SHRINK_TIME_S
+    quick = host.hurried() if violation.rule == "hang" else host
 
     def still_fails(candidate: Trace) -> bool:
         nonlocal smallest
         if time.monotonic() > deadline:
             return False
-        fails = any(_fails(source, candidate, violation) for _ in range(tries))
+        fails = any(_fails(quick, candidate, violation) for _ in range(tries))
         smallest = candidate if fails else smallest
         return fails
 
-    steady = all(_fails(source, original, violation) for _ in range(TRIES))
+    steady = all(_fails(quick, original, violation) for _ in range(TRIES))
     tries = 1 if steady else MORE_TRIES  # a target may break ties by chance
     flaky = not still_fails(original)
     try:
         if not flaky:
-            shrunk = shrink(original, still_fails, supports=_freely(source)).trace
+            shrunk = shrink(original, still_fails, supports=_freely(host.source)).trace
             smallest = tell_apart(shrunk, still_fails)
     except ValueError:  # it failed a moment ago, and now it does not
         flaky = True
     except KeyboardInterrupt:
         interrupted = True
     length = len(original.operations)
-    finding = _finding(source, smallest, violation, seed, length, flaky=flaky)
+    finding = _finding(host, smallest, violation, seed, length, flaky=flaky)
+    if finding.flaky and not flaky and quick is not host:  # what is only slow had too little time
+        finding = _finding(host, original, violation, seed, length, flaky=flaky)
     if interrupted:
         raise ShrinkingInterrupted(finding)
     return finding
 
 
-def _judge(source: Source, trace: Trace, report: Report) -> None:
-    verdict = check(source.open, trace, thorough=False)
+def _begun(host: Host, traces: Iterator[Trace]) -> Iterator[Trace]:
+    """Yield endless `traces`, each being judged already while the one after it is generated."""
+    following = next(traces)
+    while True:
+        trace = following
+        host.begin(trace)
+        following = next(traces)
+        yield trace
+
+
+def _judge(host: Host, trace: Trace, report: Report, known: Known) -> None:
+    verdict = host.check(trace, thorough=False)
     report.traces += 1
+    report.kills = host.kills
     report.operations += verdict.operations
     report.reached += verdict.reached
     report.skipped += verdict.skipped
     violation = verdict.violation
     if violation is None and report.traces % AGAIN_EVERY == 1:
-        violation = _run_again(source, trace, deterministic=verdict.capabilities.deterministic)
+        violation = _run_again(host, trace, deterministic=verdict.capabilities.deterministic)
     if violation is None:
         return
-    known = {finding.violation.signature: finding for finding in report.findings}
-    earlier = known.get(violation.signature)
+    if known(violation.signature):
+        report.known[violation.signature] += 1
+        return
+    found = {finding.violation.signature: finding for finding in report.findings}
+    earlier = found.get(violation.signature)
     if earlier is not None:
         report.repeats[violation.signature] += 1
         if not earlier.flaky or report.repeats[violation.signature] > TRIES:
             return
-    finding = investigate(source, trace, violation, report.seed)
+    finding = investigate(host, trace, violation, report.seed)
     if earlier is None:
         report.findings.append(finding)
     elif not finding.flaky:
@@ -197,26 +230,24 @@ def _spent(report: Report, budget: Budget) -> bool:
     )
 
 
-def _fails(source: Source, trace: Trace, wanted: Violation) -> bool:
+def _fails(host: Host, trace: Trace, wanted: Violation) -> bool:
     """Tell whether `trace` shows the same signature again."""
     try:
-        violation = _violation(source, trace, wanted.rule)
+        violation = _violation(host, trace, wanted.rule)
     except (TargetError, BadAnswer):
         return False
     return violation is not None and violation.signature == wanted.signature
 
 
-def _violation(source: Source, trace: Trace, rule: str) -> Violation | None:
-    if rule in AGAIN:
-        return AGAIN[rule](source.open, trace)
-    return check(source.open, trace).violation
+def _violation(host: Host, trace: Trace, rule: str) -> Violation | None:
+    return host.again(rule, trace) if rule in AGAIN else host.check(trace).violation
 
 
-def _run_again(source: Source, trace: Trace, *, deterministic: bool) -> Violation | None:
+def _run_again(host: Host, trace: Trace, *, deterministic: bool) -> Violation | None:
     """Judge by the rules that need several runs; the same answers must have been promised."""
-    for rule, judge in AGAIN.items():
+    for rule in AGAIN:
         if rule != "nondeterminism" or deterministic:
-            violation = judge(source.open, trace)
+            violation = host.again(rule, trace)
             if violation is not None:
                 return violation
     return None
@@ -228,7 +259,7 @@ def _freely(source: Source) -> dict[str, Sequence[object]]:
 
 
 def _finding(
-    source: Source,
+    host: Host,
     trace: Trace,
     violation: Violation,
     seed: int | None,
@@ -236,18 +267,18 @@ def _finding(
     *,
     flaky: bool,
 ) -> Finding:
-    seen = replay(source.open, trace)
+    seen = host.replay(trace)
     for _ in range(MORE_TRIES):
         if seen.verdict.violation is not None or violation.rule in AGAIN:
             break
-        seen = replay(source.open, trace)
-    shown = seen.verdict.violation or _violation(source, trace, violation.rule)
+        seen = host.replay(trace)
+    shown = seen.verdict.violation or _violation(host, trace, violation.rule)
     if shown is None:
         shown, flaky = structs.replace(violation, step=len(trace.operations) - 1), True
     situations = tuple(sorted(seen.verdict.reached))
-    found = Found(shown.rule, shown.operation, source.spec, seed, situations=situations)
+    found = Found(shown.rule, shown.operation, host.source.spec, seed, situations=situations)
     return Finding(
-        source.spec,
+        host.source.spec,
         trace.replace(found=found),
         shown,
         seen.steps[: shown.step + 1] if shown.rule == "nondeterminism" else seen.steps,
@@ -256,5 +287,6 @@ def _finding(
         seed,
         length,
         situations,
+        seen.answers,
         flaky,
     )

@@ -329,6 +329,12 @@ class Failure(Struct, frozen=True, tag="failure"):
     where: str = ""
 
 
+class Unanswered(Struct, frozen=True, tag="unanswered"):
+    """No answer came, and none ever will: how the process ended that made the call."""
+
+    how: str
+
+
 Outcome: TypeAlias = (
     Matched
     | Inserted
@@ -343,4 +349,5 @@ Outcome: TypeAlias = (
     | Skipped
     | Refusal
     | Failure
+    | Unanswered
 )

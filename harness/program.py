@@ -44,6 +44,7 @@ from radixcheck.operations import (
     Skipped,
     Tick,
     Tokens,
+    Unanswered,
     Weigh,
     Weighed,
 )
@@ -294,6 +295,8 @@ def _remark(outcome: Outcome) -> str:
             return f"slots {_few(slots)}"
         case Failure(error, message):
             return _one_line(f"raised {error}: {message}")
+        case Unanswered(how):
+            return _one_line(how)
         case Refusal():
             return "refused"
         case Weighed(num_bytes, stored):
@@ -339,7 +342,7 @@ class _Claim(NamedTuple):
 
 def _last(call: _Call, violation: Violation | None, *, named: bool) -> Iterator[str]:
     """Write the last call, and what should have come of it."""
-    if violation is None:
+    if violation is None or isinstance(call.step.outcome, Unanswered):
         yield from _made(call, "", named=named, suppressed=call.refused)
     elif (claim := _claim(call, violation)) is None:
         yield from _made(call, "", named=named, suppressed=False)

@@ -26,6 +26,28 @@ class Refused(Exception):
     """A target raises this to say no: nothing was done, and nothing changed."""
 
 
+class Crashed(Exception):
+    """A target in another process raises this when that process has died.
+
+    Args:
+        what: how it ended, such as ``died of SIGSEGV`` or ``exited with status 3``.
+        said: the end of what it wrote to stderr.
+    """
+
+    def __init__(self, what: str, said: str = "") -> None:
+        super().__init__(what, said)
+        self.what = what
+        self.said = said
+
+    def __str__(self) -> str:
+        return f"{self.what}; its stderr ends: {self.said}" if self.said else self.what
+
+
+class Hung(Crashed):
+    """A target in another process raises this when that process gave no answer in time. It has
+    been ended, and is as dead as any."""
+
+
 class Match(NamedTuple):
     """The answer to `match_prefix`."""
 
@@ -180,7 +202,10 @@ class RequestCache(Protocol):
     """`page_size` and `namespaces` are what matters here."""
     pool: Pool
     """Where it takes slots from and gives them back to. radixcheck puts a recorder in its place
-    before the first call, so read the attribute anew for every use."""
+    before the first call, so read the attribute anew for every use.
+
+    A second pool, `row_pool`, may hand out the rows themselves, a number per running request. It is
+    only counted: whenever nothing runs, all of them are free."""
 
     def begin(self, request: str, tokens: Sequence[int], namespace: tuple[str, ...] = ()) -> int:
         """Start `request`, whose prompt is `tokens` (an ``array('q')``): match it, lock what was

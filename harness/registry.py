@@ -1,7 +1,8 @@
 """From the text that names a target to the target itself.
 
 A spec is what a person types: ``radix`` (registered under the entry-point group `ENTRY_POINTS`),
-``package.module:factory`` or ``./path.py:factory``, each with ``?key=value&key=value`` behind it::
+``package.module:factory``, ``./path.py:factory``, ``native:./libtree.so`` or ``cmd:./server``
+(`SCHEMES`), each with ``?key=value&key=value`` behind it::
 
     radix?eviction=fifo&stamps=matched
           '-----------' '------------'
@@ -52,7 +53,12 @@ FORMS: dict[str, tuple[Any, str]] = {
     "eviction": (str, "the name of a policy, such as lru"),
 }
 """Per configuration key that takes only one type of value: that type, and how to say it."""
-LATER_KINDS = ("native", "cmd")
+SCHEMES = {
+    "native": "radixcheck.targets.native:native",
+    "cmd": "radixcheck.targets.command:command",
+}
+"""What a spec may begin with, as in ``native:./libtree.so``: a factory whose first parameter gets
+what stands behind the colon."""
 WRAPPERS = {"requests": "radixcheck.targets.bookkeeper:requests"}
 """What a spec may put before another one, as in ``requests:radix-paged``: a factory that gets the
 target of the other as ``tree``."""
@@ -220,9 +226,38 @@ def resolve(spec: str) -> Source:
     module = _import(place)
     factory = _factory(module, place)
     parameters = _parameters(factory)
-    arguments, overrides = _sort(_parse(query, spec), parameters, name)
+    given = _parse(query, spec)
+    if kind in SCHEMES:
+        given = _joined(inner, given, parameters, spec)
+    arguments, overrides = _sort(given, parameters, name)
     source = Source(spec, name, place, factory, parameters, arguments, overrides, {})
     return replace(source, supports=_supports(source, module))
+
+
+def source_of(factory: Factory) -> Source:
+    """Return a factory that somebody has at hand as a source: its spec is where it lies.
+
+    Raises:
+        TargetError: what it `supports` makes no sense.
+    """
+    module = factory.__module__
+    name = getattr(factory, "__qualname__", type(factory).__qualname__)
+    file = getattr(sys.modules.get(module), "__file__", None)
+    path = Path(file) if file and "." not in module else None
+    spec, place = f"{path or module}:{name}", Place(module, path, name)
+    source = Source(spec, spec, place, factory, _parameters(factory), {}, {}, {})
+    return replace(source, supports=_supports(source, sys.modules.get(module, ModuleType(module))))
+
+
+def module_of(spec: str) -> str:
+    """Name the module that makes the target of `spec`, without importing it.
+
+    Raises:
+        TargetError: the spec names nothing.
+    """
+    name = spec.partition("?")[0]
+    kind, _, inner = name.partition(":")
+    return module_of(inner) if inner and kind in WRAPPERS else _place(name).module
 
 
 # ------------------------------------------------------------------------------ the name
@@ -233,22 +268,37 @@ def _registered() -> dict[str, str]:
 
 
 def _place(name: str) -> Place:
-    kind = name.partition(":")[0]
-    if kind in LATER_KINDS:
-        raise TargetError(f"{kind}: targets are not in this release", "write a Python adapter")
-    where, separator, attribute = _registered().get(name, name).rpartition(":")
+    kind, _, inner = name.partition(":")
+    if kind in SCHEMES and not inner:
+        raise TargetError(f"{name!r} names nothing", f"write {kind}:WHAT")
+    known = SCHEMES.get(kind) or _registered().get(name, name)
+    where, separator, attribute = known.rpartition(":")
     if not separator or not where or not attribute:
         raise _unknown(name)
     path = Path(where).expanduser() if where.endswith(".py") or "/" in where else None
     return Place(where if path is None else path.stem, path, attribute)
 
 
+def _joined(
+    inner: str,
+    given: dict[str, Value],
+    parameters: Mapping[str, inspect.Parameter],
+    spec: str,
+) -> dict[str, Value]:
+    """Put what stands behind the colon of a scheme before the arguments behind the ``?``."""
+    first = next(iter(parameters))
+    if first in given:
+        raise TargetError(f"{first!r} is given twice in {spec!r}", "it stands behind the colon")
+    return {first: inner, **given}
+
+
 def _unknown(name: str) -> TargetError:
     if name.endswith((".py", ":")):
         return TargetError(f"{name!r} names no factory", f"write {name.rstrip(':')}:FACTORY")
     known = names()
-    hint = f"known: {', '.join(known)}; or package.module:factory, or ./path.py:factory"
-    return TargetError(f"unknown target {name!r}", f"{_nearest(name, known)}{hint}")
+    forms = "package.module:factory, ./path.py:factory, native:LIBRARY or cmd:COMMAND"
+    hint = f"{_nearest(name, known)}known: {', '.join(known)}; or {forms}"
+    return TargetError(f"unknown target {name!r}", hint)
 
 
 def _nearest(word: str, choices: Sequence[str]) -> str:

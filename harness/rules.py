@@ -32,7 +32,7 @@ COST = {
     Severity.PROTOCOL: "an error is silent",
     Severity.POLICY: "the wrong entry is evicted",
     Severity.WASTE: "work is repeated",
-    Severity.FAILURE: "the cache does not answer",
+    Severity.FAILURE: "no answer can be relied on",
 }
 """One clause per severity, for people who read a finding."""
 
@@ -46,7 +46,8 @@ class Rule(Struct, frozen=True):
     source: str
     level: str = "tree"
     """The lowest level at which it is judged: ``tree``, ``pool`` or ``requests``; or ``memory``, if
-    only of targets whose memory can be looked at."""
+    only of targets whose memory can be looked at; or ``process``, if only of targets that live in a
+    process of their own."""
 
 
 _CORRUPTION, _LEAK, _ACCOUNTING, _PROTOCOL, _POLICY, _WASTE, _FAILURE = Severity
@@ -229,17 +230,23 @@ _TABLE = (
         "an operation raised an undeclared exception",
         "SGLang #10637, LightLLM #1348",
     ),
+    Rule("crash", _FAILURE, "a call ends the process that makes it", "AIBrix #2052", "process"),
+    Rule("hang", _FAILURE, "a call does not come back in time", "SGLang #36855", "process"),
+    Rule(
+        "divergence",
+        _FAILURE,
+        "targets part where they should agree",
+        "SGLang #33442",
+        "process",
+    ),
 )
 
 RULES: dict[str, Rule] = {rule.name: rule for rule in _TABLE}
 
 PRECEDENCE: dict[str, int] = {name: place for place, name in enumerate(RULES)}
 
-RESERVED_RULES = frozenset(
-    """hash-mismatch event-mismatch crash hang divergence
-    not-linearizable""".split()
-)
-"""Rules of hashes, processes and threads, judged by later parts of the harness."""
+RESERVED_RULES = frozenset("hash-mismatch event-mismatch not-linearizable".split())
+"""Rules of hashes and threads, judged by later parts of the harness."""
 
 
 class Violation(Struct, frozen=True):
@@ -256,11 +263,14 @@ class Violation(Struct, frozen=True):
     """One more sentence: which slot, which leaf, whose prefix."""
     also: tuple[str, ...] = ()
     """Further rules that the same operation broke."""
+    cause: str = ""
+    """What a crash died of, in one word. What a bug in memory strikes down is a matter of luck, so
+    this and not the operation tells two crashes apart."""
 
     @property
     def signature(self) -> tuple[str, str]:
-        """What shrinking must keep: the rule and the kind of the operation."""
-        return self.rule, self.operation
+        """What shrinking must keep: the rule, and the cause or else the kind of the operation."""
+        return self.rule, self.cause or self.operation
 
 
 def worst_first(violations: list[Violation]) -> Violation:

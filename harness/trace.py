@@ -95,17 +95,25 @@ def dumps(trace: Trace) -> bytes:
 
 
 def save(trace: Trace, path: Path) -> None:
-    """Write `trace` to `path` in one step: a full disk or an interrupt leaves the old file, or
-    none.
+    """Write `trace` to `path` in one step.
 
     Raises:
         OSError: the file could not be written.
+    """
+    write_in_one_step(path, dumps(trace))
+
+
+def write_in_one_step(path: Path, content: bytes) -> None:
+    """Write a file such that a full disk or an interrupt leaves the old one, or none.
+
+    Raises:
+        OSError: it could not be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(dumps(trace))
+            file.write(content)
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
     except BaseException:

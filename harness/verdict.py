@@ -5,22 +5,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from traceback import walk_tb
 from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+from radixcheck.ahead import judged
 from radixcheck.buffers import BadAnswer
 from radixcheck.capabilities import AnyCapabilities
 from radixcheck.clock import Clock
 from radixcheck.finding import Snapshot, Step
+from radixcheck.journal import JOURNAL, OUTSIDE, PLACE, Stopped
 from radixcheck.levels import Judge, Level, level_of
+from radixcheck.operations import AnyOperation, Audit, Outcome, Unanswered
 from radixcheck.rules import Violation
 from radixcheck.trace import Config, Trace
 
 Open: TypeAlias = Callable[[Config, Clock], Any]
 """Builds a fresh target from a configuration and the clock that it may use."""
 
+
+NOTHING = Snapshot({})
 
 SURE = 3
 """So often must a trace fail with buffers that are reused, and pass with others, to prove an
@@ -46,6 +52,8 @@ class Replay(Struct, frozen=True):
     before: Snapshot
     """What was stored before the last step."""
     after: Snapshot
+    answers: tuple[tuple[str, Outcome], ...] = ()
+    """What each of several targets answered at the last step, by its spec."""
 
 
 class _Trial(Struct):
@@ -57,8 +65,9 @@ class _Trial(Struct):
 
     def run(self) -> Verdict:
         """Apply one operation after the other, up to the first that breaks a rule."""
-        judge, violation, place = self.judge, None, -1
+        judge, violation, place, cells = self.judge, None, -1, JOURNAL.cells
         for place, operation in enumerate(self.trace.operations):
+            cells[PLACE] = place
             if operation.kind not in self.level.kinds:
                 judge.skipped[f"{operation.kind} is no operation of a {self.level.name}"] += 1
                 continue
@@ -70,6 +79,7 @@ class _Trial(Struct):
             if violation is not None:
                 violation = msgspec.structs.replace(violation, step=place)
                 break
+        cells[PLACE] = OUTSIDE
         return Verdict(violation, judge.capabilities, place + 1, judge.reached, judge.skipped)
 
 
@@ -82,7 +92,7 @@ def check(open_target: Open, trace: Trace, *, thorough: bool = True) -> Verdict:
         TargetError: the target cannot be opened.
         BadAnswer: the adapter answered what cannot be read.
     """
-    verdict = _trial(open_target, trace, thorough=thorough).run()
+    verdict = judged(open_target, lambda opened: _trial(opened, trace, thorough=thorough))
     return _named(open_target, trace, verdict)
 
 
@@ -95,9 +105,46 @@ def replay(open_target: Open, trace: Trace) -> Replay:
     return Replay(verdict, tuple(trial.judge.steps), trial.judge.before or after, after)
 
 
+def replay_until(open_target: Open, trace: Trace, calls: int) -> Replay:
+    """Replay a trace in a worker up to a call that would end it; the last step is that call,
+    unanswered.
+
+    Args:
+        calls: counts the calls since the journal was set to 0, the one to come included.
+    """
+    with JOURNAL.stopping(calls):
+        trial = _trial(open_target, trace)
+    trial.judge.record(draws=True)
+    try:
+        verdict = trial.run()
+    except Stopped as stop:
+        place, now = JOURNAL.cells[PLACE], trial.judge.draw()
+        operation = _made(stop) or trace.operations[place]
+        audit = isinstance(trace.operations[place], Audit)
+        last = Step(operation, Unanswered("the trace was stopped here"), stop.reading, audit)
+        judge = trial.judge
+        verdict = Verdict(None, judge.capabilities, place + 1, judge.reached, judge.skipped)
+        return Replay(verdict, (*judge.steps, last), now, now)
+    return Replay(verdict, tuple(trial.judge.steps), NOTHING, NOTHING)
+
+
+def _made(stop: Stopped) -> AnyOperation | None:
+    """Return the operation whose call was stopped: an audit makes several, and only its own frames
+    know which one comes next."""
+    known = [frame.f_locals.get("operation") for frame, _ in walk_tb(stop.__traceback__)]
+    return next((each for each in reversed(known) if isinstance(each, AnyOperation)), None)
+
+
+def record(open_target: Open, trace: Trace) -> Replay:
+    """Judge as `check` does, and keep every step, but draw nothing."""
+    trial = _trial(open_target, trace)
+    trial.judge.record(draws=False)
+    return Replay(trial.run(), tuple(trial.judge.steps), NOTHING, NOTHING)
+
+
 def same_answers(open_target: Open, trace: Trace) -> Violation | None:
     """Run `trace` twice, and tell where the second run's answers differ from the first's."""
-    first, second = (_outcomes(open_target, trace) for _ in range(2))
+    first, second = (record(open_target, trace).steps for _ in range(2))
     for place, (ours, theirs) in enumerate(zip(first, second, strict=False)):
         if ours.outcome != theirs.outcome:
             kind = ours.operation.kind
@@ -105,17 +152,11 @@ def same_answers(open_target: Open, trace: Trace) -> Violation | None:
     return None
 
 
-def _outcomes(open_target: Open, trace: Trace) -> list[Step]:
-    trial = _trial(open_target, trace)
-    trial.judge.record(draws=False)
-    trial.run()
-    return trial.judge.steps
-
-
 def _trial(
     open_target: Open, trace: Trace, *, thorough: bool = True, overwrites: bool = True
 ) -> _Trial:
-    clock = Clock()
+    clock = JOURNAL.clock()
+    JOURNAL.cells[PLACE] = OUTSIDE
     target = open_target(trace.config, clock)
     level = level_of(target)
     judge = level.judge(

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from radixcheck.protocol import Match, Refused
 from radixcheck.targets.bookkeeper import Books, RadixRequests
-from radixcheck.targets.pools.plain import PoolCounted, PoolPaged
+from radixcheck.targets.pools.plain import PoolCounted, PoolExclusive, PoolPaged
 
 REQUEST_HONEST: dict[str, type[RadixRequests]] = {}
 """Every honest near-miss by the name of its class."""
@@ -77,6 +77,41 @@ class TakesPageByPage(RadixRequests):
             del books.slots[before:]
             raise
         super().append(request, tokens, num_tokens)
+
+
+@honest
+class HasRows(RadixRequests):
+    """Needs a row for every request that runs, and has few of them."""
+
+    def __init__(self, **config: Any) -> None:
+        super().__init__(**config)
+        self.row_pool = PoolExclusive(capacity=4)
+        self._rows: dict[str, list[int]] = {}
+
+    def begin(self, request: str, tokens: Sequence[int], namespace: tuple[str, ...] = ()) -> int:
+        """Take a row, or refuse."""
+        self._rows[request] = self.row_pool.alloc(1)
+        return super().begin(request, tokens, namespace)
+
+    def end(self, request: str, tokens: Sequence[int]) -> None:
+        """Give the row back."""
+        self.free_row(request)
+        super().end(request, tokens)
+
+    def abort(self, request: str) -> None:
+        """Give the row back."""
+        self.free_row(request)
+        super().abort(request)
+
+    def reset(self) -> None:
+        """Give all rows back."""
+        self._rows.clear()
+        self.row_pool.reset()
+        super().reset()
+
+    def free_row(self, request: str) -> None:
+        """Give a row back."""
+        self.row_pool.free(self._rows.pop(request))
 
 
 @honest

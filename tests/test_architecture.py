@@ -27,7 +27,7 @@ FOLDERS = {"harness", "reference", "targets", "corpora", "tests", "bench", "docs
 VOCABULARY = {"operations", "capabilities", "protocol", "rules", "trace", "finding"}
 GROUND = VOCABULARY | {"registry", "arena", "promises", "situations", "levels"}
 WORKSHOP = GROUND | {"buffers", "clock", "slots", "reference", "checker", "generate", "shrink"}
-WORKSHOP |= {"pools", "requests", "verdict", "leaks", "devices"}
+WORKSHOP |= {"pools", "requests", "verdict", "leaks", "devices", "claims", "hosts", "workloads"}
 EVERYTHING = WORKSHOP | {"corpora", "corpus", "drivers", "loop", "program", "report", "targets"}
 
 MAY_IMPORT = {  # layer: what it may import of radixcheck, itself aside
@@ -39,41 +39,60 @@ MAY_IMPORT = {  # layer: what it may import of radixcheck, itself aside
     "trace": {"operations"},
     "finding": {"operations", "rules", "trace"},
     "reference": VOCABULARY,
-    "targets": {"operations", "capabilities", "protocol", "buffers", "devices", "streams"},
+    "targets": {"operations", "capabilities", "protocol", "buffers", "devices", "streams"}
+    | {"sanitizers"},
     "corpora": set(),
     "registry": VOCABULARY,
     "promises": {"protocol", "buffers"},
     "situations": VOCABULARY | {"reference"},
     "levels": VOCABULARY
     | {"checker", "generate", "pools", "program", "promises", "requests", "situations"},
-    "arena": VOCABULARY | {"registry", "levels", "situations"},
+    "arena": VOCABULARY | {"registry", "levels", "situations", "devices"},
     "buffers": {"protocol"},
     "clock": {"capabilities"},
+    "journal": {"clock"},
     "slots": set(),
     "storage": set(),
     "streams": set(),
     "devices": set(),
+    "sanitizers": set(),
     "checker": VOCABULARY | {"reference", "buffers", "clock", "slots", "situations", "storage"},
     "generate": VOCABULARY,
+    "workloads": VOCABULARY | {"generate"},
     "pools": VOCABULARY
     | {"reference", "buffers", "clock", "checker", "generate", "promises", "situations"},
     "requests": VOCABULARY
     | {"reference", "buffers", "clock", "checker", "generate", "pools", "promises", "situations"}
     | {"registry", "program", "spelling"},
-    "verdict": VOCABULARY | {"buffers", "clock", "levels"},
+    "ahead": VOCABULARY | {"buffers", "clock", "reference"},
+    "verdict": VOCABULARY | {"ahead", "buffers", "clock", "journal", "levels"},
     "leaks": VOCABULARY | {"clock", "devices", "verdict"},
+    "claims": VOCABULARY
+    | {"registry", "buffers", "checker", "clock", "journal", "levels", "slots", "verdict"},
+    "hosts": GROUND
+    | {"buffers", "checker", "claims", "clock", "collecting", "journal", "leaks"}
+    | {"sanitizers", "verdict"},
     "shrink": {"operations", "trace"},
+    "bytecode": {"operations", "trace"},
+    "mutation": {"bytecode"},
+    "fuzzing": GROUND | {"bytecode", "sanitizers"},
     "corpus": VOCABULARY | {"corpora"},
-    "drivers": GROUND | {"generate"},
+    "copies": set(),
+    "drivers": GROUND
+    | {"checker", "clock", "collecting", "copies", "generate", "hosts", "workloads"}
+    | {"bytecode", "fuzzing", "mutation", "verdict"},
     "collecting": set(),
     "loop": WORKSHOP | {"drivers", "corpus", "collecting"},
+    "guided": WORKSHOP | {"fuzzing", "loop"},
     "spelling": {"operations"},
     "program": VOCABULARY | {"registry", "spelling"},
     "report": GROUND | {"loop", "program"},
-    "cli": EVERYTHING,
+    "cli": EVERYTHING | {"known", "bytecode", "fuzzing", "guided"},
     "__main__": {"cli"},
-    "conformance": EVERYTHING,
-    "pytest_plugin": EVERYTHING,
+    "known": {"rules", "trace"},
+    "strategies": WORKSHOP | {"cli", "drivers", "loop", "report"},
+    "conformance": EVERYTHING | {"cli", "known"},
+    "pytest_plugin": EVERYTHING | {"cli", "known", "conformance"},
 }
 
 AT_IMPORT_TIME = {  # third-party library: the layers that need it as soon as they are imported
@@ -92,7 +111,7 @@ WHEN_WANTED = {  # third-party library: where a function may import it
 }
 
 MAY_PRINT = {"report", "cli"}
-MAY_READ_ENVIRONMENT = {"cli", "pytest_plugin"}
+MAY_READ_ENVIRONMENT = {"cli", "pytest_plugin", "targets.native.build"}  # CXX, XDG_CACHE_HOME
 
 LONGEST_LINE = 100
 LONGEST_FUNCTION = 60

@@ -236,7 +236,7 @@ MARK = re.compile(
 )
 """A fenced block; ``file`` is written before what follows is run, ``in`` changes its methods."""
 
-RUN = ("run", "smoke")
+RUN = ("run", "smoke", "diff")
 SHORT = ("--seed", "1", "--max-ops", "4000")
 """What a command is limited to that would take its time."""
 
@@ -336,6 +336,9 @@ def follow(document: str, folder: Path) -> Iterator[tuple[str, str]]:
         "docs/reading-a-finding.md",
         "docs/pools.md",
         "docs/requests.md",
+        "docs/isolation.md",
+        "docs/exhaustive.md",
+        "docs/hypothesis.md",
     ],
 )
 def test_what_a_document_shows_is_what_a_reader_sees(document: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from radixcheck.hosts import Here
 from radixcheck.loop import Budget, Report, run
 from radixcheck.operations import Evict, Insert, MatchPrefix
 from radixcheck.registry import Source, resolve
@@ -28,7 +29,7 @@ class Flaky(Radix):
 
 
 def judged(spec: str, **budget: int | bool) -> Report:
-    return run(resolve(spec), seed=1, budget=Budget(**budget))  # type: ignore[arg-type]
+    return run(Here(resolve(spec)), seed=1, budget=Budget(**budget))  # type: ignore[arg-type]
 
 
 def test_the_first_release_is_found_and_shrunk_to_three_operations() -> None:
@@ -71,7 +72,7 @@ def test_an_interrupted_run_keeps_what_it_has() -> None:
         if report.traces == 3:
             raise KeyboardInterrupt
 
-    report = run(resolve("radix"), seed=1, budget=Budget(), watch=press_ctrl_c)
+    report = run(Here(resolve("radix")), seed=1, budget=Budget(), watch=press_ctrl_c)
     assert (report.interrupted, report.traces) == (True, 3)
 
 

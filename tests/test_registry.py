@@ -241,13 +241,15 @@ def test_a_malformed_supports_is_the_adapters_fault(write: Write, supports: str)
 # ---- what is wrong with a spec -----------------------------------------------------------
 
 USERS = [
-    ("radx", "unknown target 'radx'", "nearest: radix; known: "),
+    ("radx", "unknown target 'radx'", "nearest: radix, radix-cpp"),
     ("nothing-like-it", "unknown target 'nothing-like-it'", "known: "),
     ("", "unknown target ''", "package.module:factory"),
     ("./cache.py", "'./cache.py' names no factory", "write ./cache.py:FACTORY"),
     ("package.module:", "'package.module:' names no factory", "write package.module:FACTORY"),
-    ("native:./libtree.so", "native: targets are not in this release", "Python adapter"),
-    ("cmd:./server --flag", "cmd: targets are not in this release", "Python adapter"),
+    ("native:", "'native:' names nothing", "write native:WHAT"),
+    ("native:./libtree.so", "ImportError: no file ./libtree.so", "native"),
+    ("native:./libtree.so?path=x", "'path' is given twice", "behind the colon"),
+    ("cmd:", "'cmd:' names nothing", "write cmd:WHAT"),
     ("no_such_package.x:Cache", "no module 'no_such_package'", "installed"),
     ("radixcheck.no_such:Cache", "no module 'radixcheck.no_such'", "installed"),
     ("radixcheck.targets.radix:Radixx", "has no 'Radixx'", "nearest: Radix"),

@@ -66,7 +66,10 @@ def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
 
 
 def failure(error: BaseException) -> Failure:
-    """Describe an exception that a target raised, with the innermost line of its traceback."""
+    """Describe an exception that a target raised, with the innermost line of its traceback, or
+    where it says itself that it comes from."""
+    if isinstance(told := getattr(error, "where", None), str):
+        return Failure(type(error).__name__, str(error), told)
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].name}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
     return Failure(type(error).__name__, str(error), where)

@@ -150,9 +150,9 @@ class Checker:
         Raises:
             BadAnswer: the target's answer cannot be read; its adapter is at fault.
         """
-        trial, kind = self.trial, type(operation)
-        if kind is Audit:
+        if type(operation) is Audit:
             return self._audit(operation)
+        trial, kind = self.trial, type(operation)
         trial.step += 1
         if kind is not Tick:
             trial.now = trial.ages.next()

@@ -15,7 +15,9 @@ def match_prefix(trial: Trial, operation: MatchPrefix) -> Outcome | None:
     """Compare the length and every slot of a match."""
     if operation.namespace and not trial.takes(operation.namespace):
         return trial.skip("the target has no such namespaces")
-    if (held := trial.handles.get(operation.handle)) is not None and held.model.locks:
+    name = operation.handle
+    held = None if name is None else trial.handles.get(name)
+    if held is not None and held.model.locks:
         return trial.skip("a handle of that name is locked")
     model, original = trial.model, trial.token_buffer(operation.tokens)
     tokens = original[:]
@@ -35,9 +37,9 @@ def match_prefix(trial: Trial, operation: MatchPrefix) -> Outcome | None:
         )
     trial.check_tokens(tokens, original)
     model.matched(found.end, trial.now)
-    if operation.handle is not None:
+    if name is not None:
         held = Held(handle, model.handle(found.end), trial.step, trial.mutations)
-        trial.handles[operation.handle] = held
+        trial.handles[name] = held
     return Matched(length, tuple(actual)) if trial.recording else None
 
 

@@ -32,7 +32,7 @@ class Drift(NamedTuple):
 class _Size(NamedTuple):
     name: str
     ask: Callable[[], Any]
-    expected: Callable[[], Interval]
+    expected: Callable[[Sizes], Interval]
 
 
 class Sizes:
@@ -46,9 +46,9 @@ class Sizes:
         self._model = model
         self._nobody_knows = not capabilities.match_splits and capabilities.edges == "grow-or-merge"
         every = (
-            ("evictable_size", self.evictable),
-            ("protected_size", self.protected),
-            ("total_size", self.total),
+            ("evictable_size", Sizes.evictable),
+            ("protected_size", Sizes.protected),
+            ("total_size", Sizes.total),
         )
         sizes = {
             presence: [
@@ -87,7 +87,7 @@ class Sizes:
     def drifts(self, *, walking: bool) -> Iterator[Drift]:
         """Yield every size that is off; ask for those that walk the tree only if `walking`."""
         for size in (*self._cheap, *self._walked) if walking else self._cheap:
-            actual, expected = read_length(size.ask(), size.name), size.expected()
+            actual, expected = read_length(size.ask(), size.name), size.expected(self)
             if not expected.low <= actual <= expected.high:
                 yield Drift(size.name, actual, expected)
 

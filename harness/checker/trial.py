@@ -15,7 +15,7 @@ from radixcheck.checker.weights import Scales
 from radixcheck.checker.witness import Witness
 from radixcheck.clock import Ages, Clock
 from radixcheck.operations import Failure, Namespace, Outcome, Refusal, Skipped, Tokens
-from radixcheck.protocol import Refused, Target
+from radixcheck.protocol import Crashed, Hung, Refused, Target
 from radixcheck.reference.model import Model
 from radixcheck.reference.positions import Handle
 from radixcheck.slots import SlotPool
@@ -105,6 +105,10 @@ class Trial:
 
     def failed(self, error: BaseException, *, may_refuse: bool = False) -> Outcome:
         """Take an exception of the target for what it is: a refusal, or a broken rule."""
+        if isinstance(error, Crashed):
+            rule = "hang" if isinstance(error, Hung) else "crash"
+            self.breaks(rule, "an answer", error.what, error.said)
+            return Failure(type(error).__name__, error.what)
         if may_refuse and (isinstance(error, Refused) or self.disabled):
             self.refused = True
             return Refusal(str(error))

@@ -8,9 +8,13 @@ from typing import Annotated
 
 import typer
 
+from radixcheck.cli.atheris import atheris
 from radixcheck.cli.corpus import corpus
 from radixcheck.cli.demo import demo
+from radixcheck.cli.diff import diff
 from radixcheck.cli.errors import guarded
+from radixcheck.cli.exhaust import exhaust
+from radixcheck.cli.native import native
 from radixcheck.cli.replay import replay
 from radixcheck.cli.run import run
 from radixcheck.cli.settings import settings_for
@@ -30,9 +34,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, smoke, run, replay, shrink, targets):
+for command in (demo, smoke, run, diff, atheris, exhaust, replay, shrink, targets):
     app.command()(command)
 app.add_typer(corpus)
+app.add_typer(native)
 
 
 def _print_version(wanted: bool) -> None:

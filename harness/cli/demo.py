@@ -47,11 +47,12 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
 
 def _judge(screen: Screen, spec: str) -> Report:
     from radixcheck.cli.runner import Plan, judge
+    from radixcheck.hosts import Here
     from radixcheck.loop import Budget
     from radixcheck.registry import resolve
 
     budget = Budget(LIMIT_S, OPERATIONS, first_only=True)
-    report, _ = judge(screen, resolve(spec), Plan(SEED, budget))
+    report, _ = judge(screen, Here(resolve(spec)), Plan(SEED, budget))
     return report
 
 

@@ -113,6 +113,7 @@ def explain(error: BaseException) -> Explained:
     """Say what `error` means to a person."""
     from radixcheck.buffers import BadAnswer
     from radixcheck.cli.settings import SettingsError
+    from radixcheck.known import KnownFailuresError
     from radixcheck.registry import TargetError
     from radixcheck.trace import TraceError
 
@@ -123,6 +124,8 @@ def explain(error: BaseException) -> Explained:
             return Explained(str(error), WHOSE["adapter"], "`radixcheck smoke` looks at each call")
         case TraceError():
             return Explained(str(error), WHOSE["trace"], "")
+        case KnownFailuresError():
+            return Explained(str(error), WHOSE["user"], "docs/pytest.md shows an entry")
         case SettingsError():
             return Explained(str(error), WHOSE["user"], error.hint)
         case OSError() if error.errno is not None:

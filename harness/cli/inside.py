@@ -1,36 +1,21 @@
-"""Inside a target: which call Ctrl-C came into, and from where an exception came."""
+"""Inside a target: which call Ctrl-C came into."""
 
 from __future__ import annotations
 
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from functools import wraps
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
-from traceback import StackSummary, TracebackException, walk_stack, walk_tb
+from traceback import walk_stack, walk_tb
 from types import FrameType
-from typing import Any, TypeAlias
 
-from radixcheck.checker.calls import TARGET_ERRORS
-from radixcheck.clock import Clock
-from radixcheck.registry import METHODS, Source
+from radixcheck.hosts.frames import Place, is_ours
+from radixcheck.hosts.process import Worker
 from radixcheck.report.steps import show_operation
-from radixcheck.trace import Config, Trace
-from radixcheck.verdict import check
-
-Place: TypeAlias = tuple[FrameType, int]
-"""A frame, and the line that it is at."""
-
-
-def _is_ours(place: Place) -> bool:
-    name = place[0].f_globals.get("__name__", "")
-    return name.startswith("radixcheck.") and not name.startswith("radixcheck.targets.")
-
-
-# ---- Ctrl-C ------------------------------------------------------------------------------
+from radixcheck.trace import Trace
 
 
 @contextmanager
@@ -68,13 +53,29 @@ def running(places: Iterable[Place]) -> str:
         places: the frames, innermost first.
     """
     frames = list(places)
-    inside = list(takewhile(lambda place: not _is_ours(place), frames))
+    if told := next(filter(None, map(_in_worker, (frame for frame, _ in frames))), ""):
+        return told
+    inside = list(takewhile(lambda place: not is_ours(place), frames))
     if not inside or _module(inside[-1][0]).partition(".")[0] in sys.stdlib_module_names:
         return ""
     call = next(filter(None, map(_call, (frame for frame, _ in frames))), "a call")
     (innermost, line), *_ = inside
     code = innermost.f_code
     return f"{call} was running: {code.co_qualname}, {Path(code.co_filename).name}:{line}"
+
+
+def _in_worker(frame: FrameType) -> str:
+    """Name the operation that is running in a worker, if `frame` waits for one."""
+    worker = frame.f_locals.get("self")
+    if not isinstance(worker, Worker) or (at := worker.at()) is None:
+        return ""
+    place, trace = at
+    return f"{_counted(place, trace)} was running in its worker"
+
+
+def _counted(place: int, trace: Trace) -> str:
+    shown = show_operation(trace.operations[place])
+    return f"operation {place + 1} of {len(trace.operations)}, {shown},"
 
 
 def _module(frame: FrameType) -> str:
@@ -86,53 +87,9 @@ def _call(frame: FrameType) -> str:
     known = frame.f_locals
     match _module(frame), frame.f_code.co_name:
         case "radixcheck.verdict", "run":
-            place, length = known["place"] + 1, len(known["self"].trace.operations)
-            return f"operation {place} of {length}, {show_operation(known['operation'])},"
-        case "radixcheck.cli.bench", "_call":
+            return _counted(known["place"], known["self"].trace)
+        case "radixcheck.claims.bench", "_call":
             return f"a plain {known['name']}"
         case "radixcheck.registry", "open":
             return "the factory"
     return ""
-
-
-# ---- exceptions --------------------------------------------------------------------------
-
-
-def raised(source: Source, trace: Trace, what: str) -> list[str]:
-    """Run `trace` once more for the traceback of an exception, without the frames that are ours.
-
-    Args:
-        what: the exception as a violation tells it. If none like it leaves the target this time,
-            there are no lines.
-    """
-    seen: list[BaseException] = []
-
-    def open_target(config: Config, clock: Clock) -> Any:
-        target = source.open(config, clock)
-        for name in METHODS:
-            with suppress(AttributeError):  # there is none, or it cannot be replaced
-                setattr(target, name, _noting(getattr(target, name), seen))
-        return target
-
-    check(open_target, trace)
-    alike = [error for error in seen if what.startswith(type(error).__name__)]
-    return _told(alike[-1]) if alike else []
-
-
-def _noting(method: Callable[..., Any], seen: list[BaseException]) -> Callable[..., Any]:
-    @wraps(method)
-    def call(*arguments: Any, **keywords: Any) -> Any:
-        try:
-            return method(*arguments, **keywords)
-        except TARGET_ERRORS as error:
-            seen.append(error)
-            raise
-
-    return call
-
-
-def _told(error: BaseException) -> list[str]:
-    theirs = [place for place in walk_tb(error.__traceback__) if not _is_ours(place)]
-    told = TracebackException.from_exception(error)
-    told.stack = StackSummary.extract(theirs)
-    return "".join(told.format()).splitlines()

@@ -15,9 +15,13 @@ import typer
 from typer import Argument, Option
 
 FINDINGS_DIR = Path("radixcheck-findings")
+OP_TIMEOUT = 10.0
+MEMORY_LIMIT = 2 * 2**30
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?")
+_BYTES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
 class Profile(StrEnum):
@@ -47,6 +51,26 @@ def duration(text: str) -> float:
 def _duration_option(text: str | float) -> float:
     try:
         return duration(str(text))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def size(text: str) -> int:
+    """Read ``2G``, ``512M`` or a bare number of bytes.
+
+    Raises:
+        ValueError: `text` is none of these, or nothing at all.
+    """
+    found = _SIZE.fullmatch(text.strip().lower())
+    num_bytes = int(float(found[1]) * _BYTES[found[2]]) if found else 0
+    if not num_bytes:
+        raise ValueError(f"{text!r} is no amount of memory: write 2G or 512M")
+    return num_bytes
+
+
+def _size_option(text: str | int) -> int:
+    try:
+        return size(str(text))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -158,6 +182,58 @@ Misuse: TypeAlias = Annotated[
         "--misuse",
         envvar="RADIXCHECK_MISUSE",
         help="Also make calls that no caller should make, such as a second unlock.",
+        show_default=False,
+    ),
+]
+Isolate: TypeAlias = Annotated[
+    bool | None,
+    Option(
+        "--isolate/--no-isolate",
+        envvar="RADIXCHECK_ISOLATE",
+        help="Judge in a worker process, so that a crash or a hang is a finding. Default: on for "
+        "native targets.",
+        show_default=False,
+    ),
+]
+OpTimeout: TypeAlias = Annotated[
+    float,
+    Option(
+        "--op-timeout",
+        metavar="TIME",
+        parser=_duration_option,
+        envvar="RADIXCHECK_OP_TIMEOUT",
+        help="An isolated target hangs when a call takes longer than this. Default: 10s.",
+        show_default=False,
+    ),
+]
+MemoryLimit: TypeAlias = Annotated[
+    int,
+    Option(
+        "--memory-limit",
+        metavar="SIZE",
+        parser=_size_option,
+        envvar="RADIXCHECK_MEMORY_LIMIT",
+        help="An isolated target is ended when its process takes more than this. Default: 2G.",
+        show_default=False,
+    ),
+]
+KnownFailures: TypeAlias = Annotated[
+    Path | None,
+    Option(
+        "--known-failures",
+        metavar="FILE",
+        envvar="RADIXCHECK_KNOWN_FAILURES",
+        help="Failures that are counted, and not red: see docs/pytest.md.",
+        show_default=False,
+    ),
+]
+Workload: TypeAlias = Annotated[
+    str | None,
+    Option(
+        "--workload",
+        metavar="NAME|FILE",
+        envvar="RADIXCHECK_WORKLOAD",
+        help="Let the traffic of a service take turns with the swarm: see docs/workloads.md.",
         show_default=False,
     ),
 ]

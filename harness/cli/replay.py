@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +12,20 @@ import typer
 
 from radixcheck.cli.codes import Code, severest
 from radixcheck.cli.errors import guarded, show_error
-from radixcheck.cli.options import Quiet, Target, Verbose
+from radixcheck.cli.options import (
+    MEMORY_LIMIT,
+    OP_TIMEOUT,
+    Isolate,
+    MemoryLimit,
+    OpTimeout,
+    Quiet,
+    Target,
+    Verbose,
+)
 
 if TYPE_CHECKING:
     from radixcheck.cli.results import Result, Saved
+    from radixcheck.hosts import Host
     from radixcheck.report import Screen
 
 SHOWN_FIXED = 40
@@ -39,30 +49,38 @@ def replay(
         ),
     ] = None,
     target: Target = None,
+    isolate: Isolate = None,
+    op_timeout: OpTimeout = OP_TIMEOUT,
+    memory_limit: MemoryLimit = MEMORY_LIMIT,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Run saved traces again: FIXED, FAILED, ERROR or NOT APPLICABLE."""
+    from radixcheck.cli.hosting import hosts, isolation
     from radixcheck.cli.results import packaged, saved_in
     from radixcheck.report import Screen
 
     screen = Screen(verbosity=verbose - quiet)
-    if target is not None:
-        _see_that_it_opens(target)
-    found = list(saved_in(paths) if paths else packaged())
-    raise typer.Exit(_replay_all(screen, found, target))
+    with hosts(isolation(isolate, op_timeout, memory_limit)) as at_hand:
+        if target is not None:
+            _see_that_it_opens(at_hand.of(target))
+        found = list(saved_in(paths) if paths else packaged())
+        raise typer.Exit(replay_all(screen, found, target, at_hand.of))
 
 
-def _see_that_it_opens(target: str) -> None:
+def _see_that_it_opens(host: Host) -> None:
     """Fail once, and not once per trace."""
-    from radixcheck.cli.runner import clock
-    from radixcheck.registry import resolve
-
-    source = resolve(target)
-    source.open(source.configurations()[0], clock)
+    host.look(host.source.configurations()[0])
 
 
-def _replay_all(screen: Screen, found: Sequence[Saved], target: str | None) -> Code:
+def replay_all(
+    screen: Screen,
+    found: Sequence[Saved],
+    target: str | None,
+    host_of: Callable[[str], Host],
+) -> Code:
+    """Replay traces one after the other, each on `target` or on its own, and show what became of
+    them."""
     from radixcheck.cli.inside import stopped
     from radixcheck.cli.results import replayed
     from radixcheck.report.words import clean
@@ -73,7 +91,7 @@ def _replay_all(screen: Screen, found: Sequence[Saved], target: str | None) -> C
         try:
             for saved in found:
                 running = saved.name
-                results.append(replayed(saved, target))
+                results.append(replayed(saved, target, host_of))
                 _show(screen, results[-1], terse=len(found) > SHOWN_FIXED)
         except KeyboardInterrupt as stop:
             interrupted = True
@@ -108,7 +126,7 @@ def _show_blocks(screen: Screen, results: Sequence[Result]) -> None:
     for number, result in enumerate(shown, start=1):
         assert result.failed is not None
         path = Path(result.name) if Path(result.name).exists() else None
-        show(screen, result.failed.source, as_finding(result.failed), path, number)
+        show(screen, result.failed.host, as_finding(result.failed), path, number)
 
 
 def _show_counts(screen: Screen, results: Sequence[Result], total: int, elapsed_s: float) -> None:

@@ -13,16 +13,16 @@ from radixcheck import trace as traces
 from radixcheck.capabilities import AnyCapabilities
 from radixcheck.cli.codes import Code
 from radixcheck.cli.errors import explain
-from radixcheck.cli.sources import source_for, why_unfit
+from radixcheck.cli.sources import spec_for, why_unfit
 from radixcheck.finding import Finding
-from radixcheck.levels import level_of
-from radixcheck.loop import AGAIN
+from radixcheck.hosts import Host
+from radixcheck.hosts.here import AGAIN
 from radixcheck.operations import Audit, Tick
-from radixcheck.registry import Source, TargetError
+from radixcheck.registry import TargetError
 from radixcheck.report.words import clean
 from radixcheck.rules import Violation
 from radixcheck.trace import Trace
-from radixcheck.verdict import Verdict, check, replay
+from radixcheck.verdict import Verdict
 
 
 class Status(StrEnum):
@@ -42,10 +42,10 @@ class Saved(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """A trace, the target on which it breaks a rule, and the rule."""
+    """A trace, where it breaks a rule, and the rule."""
 
     trace: Trace
-    source: Source
+    host: Host
     violation: Violation
 
 
@@ -84,13 +84,13 @@ def packaged() -> Iterator[Saved]:
         yield Saved(entry.id, partial(getattr, entry, "trace"))
 
 
-def replayed(saved: Saved, target: str | None) -> Result:
+def replayed(saved: Saved, target: str | None, host_of: Callable[[str], Host]) -> Result:
     """Replay one trace on `target`, or on the target that the trace itself names."""
     try:
         trace = saved.load()
-        source = source_for(trace, target)
-        verdict = _verdict(source, trace)
-        violation = verdict.violation or _unsteady(source, trace)
+        host = host_of(spec_for(trace, target))
+        verdict = _verdict(host, trace)
+        violation = verdict.violation or _unsteady(host, trace)
     except NotApplicable as reason:
         return Result(Status.NOT_APPLICABLE, saved.name, clean(str(reason)), Code.NOTHING)
     except Exception as error:
@@ -99,16 +99,16 @@ def replayed(saved: Saved, target: str | None) -> Result:
         return Result(Status.ERROR, saved.name, words, code, error=error)
     if violation is None:
         return Result(Status.FIXED, saved.name, _fixed(trace), Code.CLEAN)
-    failed = Failed(trace, source, violation)
+    failed = Failed(trace, host, violation)
     return Result(Status.FAILED, saved.name, _failed(failed), Code.VIOLATION, failed)
 
 
 def as_finding(failed: Failed) -> Finding:
     """Run a failing trace once more, to show what happens on the way."""
-    trace, source, violation = failed
-    seen = replay(source.open, trace)
+    trace, host, violation = failed
+    seen = host.replay(trace)
     return Finding(
-        source.spec,
+        host.source.spec,
         trace,
         seen.verdict.violation or violation,
         seen.steps,
@@ -116,22 +116,23 @@ def as_finding(failed: Failed) -> Finding:
         seen.after,
         original_operations=len(trace.operations),
         situations=tuple(sorted(seen.verdict.reached)),
+        answers=seen.answers,
     )
 
 
 # ---- the verdict -------------------------------------------------------------------------
 
 
-def _verdict(source: Source, trace: Trace) -> Verdict:
-    if reason := why_unfit(source, trace):
+def _verdict(host: Host, trace: Trace) -> Verdict:
+    if reason := why_unfit(host, trace):
         raise NotApplicable(reason)
     try:
-        level = level_of(source.open(trace.config, lambda: 0))
+        level = host.look(trace.config).level
         if strange := {each.kind for each in trace.operations} - level.kinds:
             raise NotApplicable(f"{', '.join(sorted(strange))}: it is a {level.name}")
-        verdict = check(source.open, trace)
+        verdict = host.check(trace)
     except TargetError as error:
-        if trace.config and error.fault == "user" and _opens(source):
+        if trace.config and error.fault == "user" and _opens(host):
             raise NotApplicable(error.message) from error
         raise
     if reason := _differs(verdict.capabilities, trace) or _all_skipped(verdict, trace):
@@ -139,10 +140,10 @@ def _verdict(source: Source, trace: Trace) -> Verdict:
     return verdict
 
 
-def _opens(source: Source) -> bool:
+def _opens(host: Host) -> bool:
     """Tell whether a target opens at all, if not as a trace wants it."""
     try:
-        source.open({})
+        host.look({})
     except TargetError:
         return False
     return True
@@ -169,11 +170,11 @@ def _all_skipped(verdict: Verdict, trace: Trace) -> str:
     return f"every operation was skipped: {', '.join(verdict.skipped)}"
 
 
-def _unsteady(source: Source, trace: Trace) -> Violation | None:
+def _unsteady(host: Host, trace: Trace) -> Violation | None:
     """Run a trace again, if it was saved for a rule that no single run can break."""
     if trace.found is None or trace.found.rule not in AGAIN:
         return None
-    return AGAIN[trace.found.rule](source.open, trace)
+    return host.again(trace.found.rule, trace)
 
 
 # ---- words -------------------------------------------------------------------------------
@@ -185,7 +186,8 @@ def _fixed(trace: Trace) -> str:
 
 def _failed(failed: Failed) -> str:
     violation, found = failed.violation, failed.trace.found
-    other = found is not None and (found.rule, found.operation) != violation.signature
+    broken = violation.rule, violation.operation
+    other = found is not None and (found.rule, found.operation) != broken
     instead = f" instead of {clean(found.rule)}" if found and other else ""
     wanted, got = clean(violation.expected, 60), clean(violation.actual, 60)
     return f"{violation.rule} at {violation.operation}{instead}: expected {wanted}, got {got}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from hashlib import sha256
 from json import dumps
 from os import W_OK, access
@@ -12,16 +13,16 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from radixcheck import loop, trace
+from radixcheck import known, loop, trace
 from radixcheck.cli.codes import Code
 from radixcheck.cli.errors import show_error
-from radixcheck.cli.inside import interrupts, raised
+from radixcheck.cli.inside import interrupts
+from radixcheck.cli.options import FINDINGS_DIR
 from radixcheck.cli.progress import Bar
 from radixcheck.corpus import NAME_DIGITS, SUFFIX, content_name
 from radixcheck.finding import Finding
-from radixcheck.levels import level_of
+from radixcheck.hosts import Host
 from radixcheck.loop import Budget, Report
-from radixcheck.registry import METHODS, Source
 from radixcheck.report import Screen, show_finding, show_report
 from radixcheck.report.block import Origin
 from radixcheck.report.summary import verdict
@@ -37,13 +38,17 @@ class Plan(NamedTuple):
     misuse: bool = False
     findings_dir: Path | None = None
     """Where findings are saved; None to save none."""
+    known: Sequence[known.Failure] = ()
+    """What is no news."""
+    beside: loop.Driver | None = None
+    """What takes turns with the swarm."""
 
 
 class Shown(Struct):
     """The findings of a run, shown and saved as soon as they are found."""
 
     screen: Screen
-    source: Source
+    host: Host
     findings_dir: Path | None
     seen: list[Finding] = field(default_factory=list)
     traces: int = 0
@@ -55,7 +60,7 @@ class Shown(Struct):
         for place, finding in enumerate(report.findings):
             if place >= len(before) or finding is not before[place]:
                 saved = keep(finding, self.findings_dir)
-                show(self.screen, self.source, finding, saved, place + 1)
+                show(self.screen, self.host, finding, saved, place + 1)
 
 
 def announced(screen: Screen, seed: int | None) -> int:
@@ -65,14 +70,14 @@ def announced(screen: Screen, seed: int | None) -> int:
     return chosen
 
 
-def judge(screen: Screen, source: Source, plan: Plan) -> tuple[Report, Code]:
-    """Run `source` by `plan`, show everything, and answer what came of it.
+def judge(screen: Screen, host: Host, plan: Plan) -> tuple[Report, Code]:
+    """Run the target of `host` by `plan`, show everything, and answer what came of it.
 
     Raises:
         TargetError, BadAnswer: as `radixcheck.loop.run`.
     """
-    shown = Shown(screen, source, plan.findings_dir)
-    with Bar(screen, clean(source.spec, 24), plan.budget) as bar, interrupts() as stops:
+    shown = Shown(screen, host, plan.findings_dir)
+    with Bar(screen, clean(host.source.spec, 24), plan.budget) as bar, interrupts() as stops:
 
         def watch(report: Report) -> None:
             shown.traces += 1
@@ -80,10 +85,17 @@ def judge(screen: Screen, source: Source, plan: Plan) -> tuple[Report, Code]:
             shown(report)
 
         report = loop.run(
-            source, seed=plan.seed, budget=plan.budget, misuse=plan.misuse, watch=watch
+            host,
+            seed=plan.seed,
+            budget=plan.budget,
+            misuse=plan.misuse,
+            watch=watch,
+            known=partial(_is_known, host.source.spec, plan.known),
+            beside=plan.beside,
         )
     shown(report)
-    show_report(screen, report, promises_of(source, report, plan.misuse))
+    show_report(screen, report, promises_of(report, plan.misuse))
+    show_known(screen, report, plan)
     if report.interrupted and stops and stops[-1]:
         screen.say(clean(f"Ctrl-C came in trace {shown.traces + 1}: {stops[-1]}"))
     return report, code_of(report)
@@ -100,30 +112,43 @@ def code_of(report: Report) -> Code:
     return Code.INCONCLUSIVE if report.findings or report.missing else Code.CLEAN
 
 
-def promises_of(source: Source, report: Report, misuse: bool) -> list[Promises]:
+def _is_known(spec: str, failures: Sequence[known.Failure], signature: known.Signature) -> bool:
+    return known.covering(failures, spec, signature, known.today()) is not None
+
+
+def show_known(screen: Screen, report: Report, plan: Plan) -> None:
+    """Say which known failures occurred how often, and which of them should go."""
+    today, spec = known.today(), report.spec
+    seen = []
+    for signature, times in report.known.items():
+        if (failure := known.covering(plan.known, spec, signature, today)) is not None:
+            seen.append(failure)
+            issue = f", {clean(failure.issue)}" if failure.issue else ""
+            rule, operation = signature
+            told = f"{clean(failure.reason)}{issue}"
+            screen.say(("known  ", "yellow"), f"{rule} at {operation}, {times:,} times: {told}")
+    concerning = [failure for failure in plan.known if failure.concerns(spec)]
+    if not concerning or report.interrupted:
+        return
+    path = (plan.findings_dir or FINDINGS_DIR) / known.TALLY
+    tally = known.read_tally(path)
+    for notice in known.settle(concerning, seen, tally, today):
+        screen.say(("known  ", "yellow"), clean(notice))
+    known.write_tally(path, tally)
+
+
+def promises_of(report: Report, misuse: bool) -> list[Promises]:
     """Collect what the target promises in every configuration, and which methods it has."""
-    methods = methods_of(source.open(report.arenas[0].config, clock))
     return [
-        Promises(arena.capabilities, methods, misuse, arena.level.name) for arena in report.arenas
+        Promises(arena.capabilities, arena.methods, misuse, arena.level.name)
+        for arena in report.arenas
     ]
-
-
-def methods_of(target: object) -> frozenset[str]:
-    """Name the methods of the protocol that `target` has."""
-    return frozenset(name for name in METHODS if hasattr(target, name))
-
-
-def clock() -> float:
-    """Stand still: what a target is opened with only to be asked what it promises."""
-    return 0.0
 
 
 # ---- findings ----------------------------------------------------------------------------
 
 
-def show(
-    screen: Screen, source: Source, finding: Finding, saved: Path | None, number: int = 1
-) -> None:
+def show(screen: Screen, host: Host, finding: Finding, saved: Path | None, number: int = 1) -> None:
     """Print a finding as one block, or in a line where only verdicts are wanted."""
     if screen.verbosity < 0:
         violation = finding.violation
@@ -135,10 +160,12 @@ def show(
         if saved is not None:
             screen.say_whole(f"  saved as {clean(str(saved), 4096)}")
         return
-    target, violation = source.open(finding.trace.config, clock), finding.violation
+    violation, told = finding.violation, host.teller(finding.violation)
+    arena = told.look(finding.trace.config)
     wanted = screen.verbosity > 0 and violation.rule == "unexpected-error"
-    lines = raised(source, finding.trace, violation.actual) if wanted else ()
-    origin = Origin(source, target.capabilities, saved, level_of(target), lines)
+    lines = told.raised(finding.trace, violation.actual) if wanted else ()
+    command = host.command(str(saved)) if saved else ()
+    origin = Origin(told.source, arena.capabilities, saved, arena.level, lines, command)
     show_finding(screen, finding, origin, number)
 
 
@@ -158,8 +185,8 @@ def keep(finding: Finding, folder: Path | None) -> Path | None:
 
 def file_name(finding: Finding) -> str:
     """Name a finding by target, signature and content: found again, it gets the same name again."""
-    rule, kind = finding.violation.signature
-    named = dumps((finding.target, kind, content_name(finding.trace)))
+    rule, what = finding.violation.signature
+    named = dumps((finding.target, what, content_name(finding.trace)))
     return f"{rule}-{sha256(named.encode()).hexdigest()[:NAME_DIGITS]}{SUFFIX}"
 
 

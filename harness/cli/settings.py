@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from radixcheck.cli.options import Profile, duration
+from radixcheck.cli.options import Profile, duration, size
 
-COMMANDS = ("run", "smoke", "shrink")
+COMMANDS = ("run", "diff", "smoke", "replay", "shrink", "exhaust", "atheris")
 """The commands that take settings, where they have the option."""
 
 TIMES = ("max_time", "max_ops", "profile")
@@ -76,6 +76,13 @@ def _is_duration(value: object) -> bool:
         return False
 
 
+def _is_size(value: object) -> bool:
+    try:
+        return isinstance(value, str | int) and size(str(value)) > 0
+    except ValueError:
+        return False
+
+
 _WANTED = {
     "seed": ("a whole number", _is_count),
     "max-time": ('"90s", "10m" or "8h"', _is_duration),
@@ -83,6 +90,10 @@ _WANTED = {
     "exitfirst": ("true or false", lambda value: isinstance(value, bool)),
     "profile": (", ".join(map(repr, map(str, Profile))), lambda value: value in list(Profile)),
     "misuse": ("true or false", lambda value: isinstance(value, bool)),
+    "isolate": ("true or false", lambda value: isinstance(value, bool)),
+    "op-timeout": ('"10s" or "1m"', _is_duration),
+    "memory-limit": ('"2G" or "512M"', _is_size),
+    "known-failures": ("a file", lambda value: isinstance(value, str) and value != ""),
     "findings-dir": ("a folder", lambda value: isinstance(value, str) and value != ""),
 }
 """Per key what to write, and what tells whether a value is that."""

@@ -11,12 +11,17 @@ from radixcheck.cli.codes import Code, severest
 from radixcheck.cli.errors import guarded
 from radixcheck.cli.options import (
     FINDINGS_DIR,
+    MEMORY_LIMIT,
+    OP_TIMEOUT,
     Device,
     ExitFirst,
     FindingsDir,
+    Isolate,
     MaxOps,
     MaxTime,
+    MemoryLimit,
     Misuse,
+    OpTimeout,
     ProfileName,
     Quiet,
     Seed,
@@ -27,9 +32,9 @@ from radixcheck.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from radixcheck.cli.bench import Trouble
-    from radixcheck.cli.claims import Tried
-    from radixcheck.registry import Source
+    from radixcheck.claims import Tried
+    from radixcheck.claims.bench import Trouble
+    from radixcheck.hosts import Host
     from radixcheck.report import Screen
 
 FUZZ_S = 2.0
@@ -46,35 +51,39 @@ def smoke(
     exitfirst: ExitFirst = False,
     device: Device = None,
     misuse: Misuse = False,
+    isolate: Isolate = None,
+    op_timeout: OpTimeout = OP_TIMEOUT,
+    memory_limit: MemoryLimit = MEMORY_LIMIT,
     findings_dir: FindingsDir = FINDINGS_DIR,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Tell a broken adapter from a buggy cache: plain checks, and 2 seconds of fuzzing."""
+    from radixcheck.cli.hosting import hosts, isolation
     from radixcheck.cli.runner import Plan, announced, check_folder, judge
     from radixcheck.loop import Budget
-    from radixcheck.registry import resolve
     from radixcheck.report import Screen
 
     screen = Screen(verbosity=verbose - quiet)
     seed = announced(screen, seed)
     check_folder(findings_dir)
-    source = resolve(on_device(spec, device))
-    code = _check_plainly(screen, source)
-    if code is not Code.UNUSABLE:
-        limit_s = time_limit_s(context, max_time, max_ops, profile, FUZZ_S)
-        plan = Plan(seed, Budget(limit_s, max_ops, exitfirst), misuse, findings_dir)
-        _, fuzzed = judge(screen, source, plan)
-        code = fuzzed if code is Code.CLEAN else severest([code, fuzzed])
+    with hosts(isolation(isolate, op_timeout, memory_limit)) as at_hand:
+        host = at_hand.of(on_device(spec, device))
+        code = _check_plainly(screen, host)
+        if code is not Code.UNUSABLE:
+            limit_s = time_limit_s(context, max_time, max_ops, profile, FUZZ_S)
+            plan = Plan(seed, Budget(limit_s, max_ops, exitfirst), misuse, findings_dir)
+            _, fuzzed = judge(screen, host, plan)
+            code = fuzzed if code is Code.CLEAN else severest([code, fuzzed])
     raise typer.Exit(code)
 
 
-def _check_plainly(screen: Screen, source: Source) -> Code:
+def _check_plainly(screen: Screen, host: Host) -> Code:
     """Print one line per claim, and answer what they are worth together."""
-    from radixcheck.cli.claims import OPENS, try_claims
+    from radixcheck.claims import OPENS
 
     troubles: list[Trouble] = []
-    for tried in try_claims(source):
+    for tried in host.claims():
         _show(screen, tried, known={trouble.hint for trouble in troubles})
         troubles += [tried.trouble] if tried.trouble else []
         if tried.claim is OPENS and tried.trouble:
@@ -106,7 +115,7 @@ def _show(screen: Screen, tried: Tried, known: Collection[str]) -> None:
 
 
 def _show_trouble(screen: Screen, tried: Tried, known: Collection[str]) -> None:
-    from radixcheck.cli.bench import LIKELY
+    from radixcheck.claims.bench import LIKELY
     from radixcheck.report.block import config_of
     from radixcheck.report.words import clean
 

@@ -25,16 +25,17 @@ def proposals(seed: int, arenas: Sequence[Arena], *, misuse: bool = False) -> It
     place = 0
     while True:
         turn, which = divmod(place, len(arenas))
-        config, capabilities, _, level, capacity = arenas[which]
+        arena = arenas[which]
+        config, capabilities = arena.config, arena.capabilities
         if _can_be_disabled(capabilities) and place % DISABLED_EVERY == DISABLED_EVERY - 1:
             config = config | {"disable": True}
-        operations = level.generate(
+        operations = arena.level.generate(
             _own_seed(seed, place),
             capabilities,
             LENGTHS[turn % len(LENGTHS)],
             swarm=bool(turn % 2),
             misuse=misuse,
-            capacity=capacity,
+            capacity=arena.capacity,
         )
         yield Trace(operations, config, misuse)
         place += 1

@@ -258,6 +258,7 @@ class Checker:
         self.reached, self.skipped = self.trial.reached, self.trial.skipped
         self.steps: list[Step] = []
         self.before: Snapshot | None = None
+        self._clock = clock
         self._recording = self._draws = self._auditing = False
 
     def record(self, *, draws: bool) -> None:
@@ -281,6 +282,7 @@ class Checker:
 
     def _call(self, operation: AnyOperation, kind: str) -> Violation | None:
         trial = self.trial
+        self._clock.advance()
         if self._draws:
             self.before = self.draw()
         trial.refused, trial.given = False, ""

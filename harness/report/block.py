@@ -46,6 +46,8 @@ class Origin(NamedTuple):
     level: Level = TREE
     raised: Sequence[str] = ()
     """The traceback of what the target raised, if it is known."""
+    command: Sequence[str] = ()
+    """The command that shows the finding again, where it is no plain `replay`."""
 
 
 def show_finding(screen: Screen, finding: Finding, origin: Origin, number: int = 1) -> None:
@@ -155,12 +157,15 @@ def _show_step(screen: Screen, finding: Finding) -> None:
         last = finding.steps[-1]
         call = f"{'audit, ' if last.audit else ''}{show_operation(last.operation)}"
         screen.say((f"{place}: ", "bold"), call)
-        screen.say(("answer: ", "dim"), show_outcome(last.outcome), indent=2)
+        if not finding.answers:
+            screen.say(("answer: ", "dim"), show_outcome(last.outcome), indent=2)
     else:
         screen.say((place, "bold"))
+    for spec, outcome in finding.answers:
+        screen.say((f"{clean(spec)}: ", "bold"), show_outcome(outcome), indent=2)
     _side_by_side(screen, *_where_they_differ(violation.expected, violation.actual))
-    if violation.detail:
-        screen.say(clean(violation.detail), indent=2)
+    for each in violation.detail.splitlines():
+        screen.say(clean(each), indent=2)
     if violation.also:
         screen.say(("also broken: ", "dim"), ", ".join(violation.also), indent=2)
 
@@ -229,5 +234,6 @@ def _show_stored(screen: Screen, finding: Finding) -> None:
 def _say_how(screen: Screen, finding: Finding, origin: Origin) -> None:
     if finding.situations and screen.verbosity > 0:
         screen.say(("situations: ", "dim"), ", ".join(finding.situations))
-    if command := reproduce_command(finding, origin.saved):
+    own = shlex.join(["radixcheck", *origin.command]) if origin.command else ""
+    if command := own or reproduce_command(finding, origin.saved):
         screen.say_whole(("reproduce: ", "bold"), clean(command, 4096))

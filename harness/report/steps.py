@@ -29,6 +29,7 @@ from radixcheck.operations import (
     Row,
     Skipped,
     Tick,
+    Unanswered,
     Weighed,
 )
 from radixcheck.report.words import clean, counted, show_slots, show_tokens
@@ -102,8 +103,8 @@ def show_outcome(outcome: Outcome) -> str:
             return f"the queue is {clean(', '.join(requests))}" if requests else "an empty queue"
         case Weighed(num_bytes, stored):
             return f"{counted(num_bytes, 'byte')} of memory, {counted(stored, 'token')} stored"
-        case Skipped(reason):
-            return f"skipped: {clean(reason)}"
+        case Skipped(why) | Unanswered(why):
+            return f"{'skipped' if isinstance(outcome, Skipped) else 'none'}: {clean(why)}"
         case Refusal(message):
             return f"refused: {clean(message)}" if message else "refused"
         case Failure(error, message, where):

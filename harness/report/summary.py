@@ -61,7 +61,8 @@ def _verdict(report: Report, glyphs: Glyphs) -> tuple[str, str, str]:
     if missing := len(report.missing):
         words = f"no violation, but {counted(missing, 'required situation')} missed"
         return glyphs.unsure, words, "yellow"
-    return glyphs.good, "no violation", "green"
+    new = f"new violation, {report.known.total():,} known," if report.known else "violation"
+    return glyphs.good, f"no {new}", "green"
 
 
 def _show_findings(screen: Screen, report: Report) -> None:
@@ -92,6 +93,9 @@ def _facts(report: Report) -> Iterator[tuple[Text, Text]]:
     yield line(("situations", "dim")), line((f"{reached} of {len(wanted)} required reached", style))
     if report.skipped:
         yield line(("skipped", "dim")), Text(_skipped(report))
+    if report.kills:
+        killed = f"{counted(report.kills, 'time')}, not by its target; each trace was judged again"
+        yield line(("worker killed", "dim")), Text(killed)
     if len(report.findings) >= MAX_FINDINGS:
         yield line(("ended early", "dim")), Text(f"{MAX_FINDINGS} findings are enough for one run")
 

@@ -77,9 +77,9 @@ class Checker:
         """
         self.trial.step += 1
         self._operation = operation
-        if isinstance(operation, Audit):
+        if type(operation) is Audit:
             return self._audit(operation)
-        return self._idle() if isinstance(operation, Idle) else self._call(operation)
+        return self._idle() if type(operation) is Idle else self._call(operation)
 
     def _call(self, operation: AnyOperation) -> Violation | None:
         trial = self.trial
@@ -107,7 +107,7 @@ class Checker:
             return
         if answer is None and not recorder.counts:
             return
-        actual = read_length(answer, "available_size")
+        actual = answer if type(answer) is int else read_length(answer, "available_size")
         if actual != (expected := recorder.ledger.free_tokens):
             told = f"available_size() {actual}"
             trial.breaks("size-drift", f"available_size() {expected}", told)
@@ -140,6 +140,7 @@ class Checker:
             outcome = self._evict_all(held if evictable is None else evictable)
         if not trial.broken:
             self._compare_sizes(sizes, held)
+        trial.check_rows_free()
         trial.saw("idle")
         trial.saw("slots-reused", when=trial.recorder.reused > 0)
         self._note(Idle(), outcome)

@@ -45,6 +45,7 @@ from radixcheck.operations import (
     Skipped,
     Starve,
     Tokens,
+    Unanswered,
 )
 from radixcheck.program import importing
 from radixcheck.registry import Source, resolve
@@ -314,7 +315,7 @@ CALLS: dict[type[Operation], Callable[[_Server, Any, Outcome], Iterator[str]]] =
 
 
 def _goes_wrong(outcome: Outcome) -> bool:
-    return isinstance(outcome, Failure) or outcome == Refusal(INTERRUPTED)
+    return isinstance(outcome, Failure | Unanswered) or outcome == Refusal(INTERRUPTED)
 
 
 def _array(tokens: Tokens) -> str:

@@ -204,7 +204,8 @@ class Trial:
 
         What is in it is seen when it is published, or read by the next token.
         """
-        as_it_was = row == request.row and self.recorder.given.isdisjoint(row)
+        given = self.recorder.given
+        as_it_was = row == request.row and (not given or given.isdisjoint(row))
         return as_it_was or self.may_read(request, row)
 
     def may_write(self, request: Request, slots: Sequence[int]) -> bool:
@@ -270,6 +271,20 @@ class Trial:
         holders = Counter(map(str, held.values()))
         told = ", ".join(f"{counted(number, 'slot')} of {who}" for who, number in holders.items())
         self.breaks("leaked-slot", "every slot is free", listed(sorted(held)), told)
+
+    def check_rows_free(self) -> None:
+        """See that no row is held, where the cache has a pool of them and that can count."""
+        rows: Any = getattr(self.cache, "row_pool", None)
+        if self.broken or not hasattr(rows, "available_size"):
+            return
+        try:
+            free, capacity = rows.available_size(), rows.capabilities.capacity
+        except TARGET_ERRORS as error:
+            self.failed(error)
+            return
+        if read_length(free, "row_pool.available_size") != capacity:
+            told = f"row_pool.available_size() {free}"
+            self.breaks("leaked-slot", f"row_pool.available_size() {capacity}", told)
 
     def _blame(self, request: Request, slots: Sequence[int], allowed: set[str]) -> None:
         """Say which of `slots` is free, or somebody else's, or named twice."""

@@ -30,7 +30,6 @@ KINDS = (
 """The modules that hold the mutants, one per kind of bug."""
 
 LATER: dict[str, str] = {
-    "sglang-10871-row-kept": "a pool of rows",
     "sglang-10846-token-keys": "bigram keys",
     "sglang-051-inverted-parent": "events",
     "sglang-14934-split-removes": "events",

@@ -11,6 +11,7 @@ from radixcheck.protocol import Match, Slots, Target
 from radixcheck.targets.bookkeeper import Books, RadixRequests
 from radixcheck.targets.mutants.catalogue import mutant
 from radixcheck.targets.radix_paged import TOKEN_BYTES, RadixPaged
+from radixcheck.targets.request_honest import HasRows
 
 
 class _TrustingTree(RadixPaged):
@@ -80,6 +81,17 @@ class LocksEveryChunk(RadixRequests):
     def _move_lock(self, books: Books, found: Match) -> None:
         self.tree.inc_ref(found.handle)
         books.handle, books.owned = found.handle, found.length
+
+
+@mutant("sglang-10871-row-kept", "SGLang #10871", "leaked-slot", capacity=64)
+class KeepsTheRow(HasRows):
+    """Frees the slots of a request that ends in its first prefill, and not its row."""
+
+    def end(self, request: str, tokens: Sequence[int]) -> None:
+        """Give the row back, if a token was sampled."""
+        if len(tokens) > self._books[request].computed:
+            self.free_row(request)
+        RadixRequests.end(self, request, tokens)
 
 
 @mutant("sglang-11970-overlap-retract", "SGLang #11970", "leaked-slot", capacity=64)

@@ -27,7 +27,8 @@ from typing import Any, Protocol, TypeAlias
 
 from radixcheck.protocol import Match, Pool, Refused, Slots
 from radixcheck.targets.sglang.eras import Cache
-from radixcheck.targets.sglang.release import NEIGHBOURS, Imports
+from radixcheck.targets.sglang.release import Imports
+from radixcheck.targets.sglang.trees import NEIGHBOURS
 
 ENGINE = "sglang.srt.mem_cache.common"
 """Where a release keeps what its engine does with a tree and its pools."""

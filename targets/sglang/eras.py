@@ -16,6 +16,14 @@ No version number is looked at. What is new, and the first release tried that ha
     0.5.23   a match is a length and a node, whose slots are asked for; slots go back as segments;
              insert drops the tail that fills no page
 
+The trees beside the classic one (`trees`) differ in more::
+
+    cpp        its insert has an underscore; tokens have 32 bits; locks answer nothing; whatever
+               policy it is told, it is lru; nodes are stamped by C++
+    unified    it frees duplicates itself; a lock answers a receipt, which the unlock must bring,
+               and counts what it protects instead; the total size is a pair; nodes are stamped by a
+               counter
+
 Slots are handed on as they come, and so are tokens wherever a release takes them: a copy would
 hide that a tree keeps them.
 """
@@ -24,22 +32,29 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from inspect import signature
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, Literal, Protocol, TypeAlias
 
 from radixcheck.capabilities import CHOICES, Capabilities
 from radixcheck.protocol import Handle, Match, Refused, Slots
 
 Cache: TypeAlias = Any
-"""SGLang's `RadixCache`."""
+"""One of SGLang's caches, called as `CACHES`."""
 
 Key: TypeAlias = Any
 """What a release takes for a key."""
 
 Locker: TypeAlias = Callable[[Handle], int | None]
 
+CACHES = ("RadixCache", "UnifiedRadixCache", "RadixCacheCpp")
+"""What trees are called in their modules."""
+
+_ENGINE = SimpleNamespace(hicache_write_policy="write_back", enable_hierarchical_cache=False)
+"""What a tree in C++ wants to know of its engine: there is no second tier."""
+
+_INT32 = range(-(2**31), 2**31)
 _LOCKS = (("inc_lock_ref", "dec_lock_ref"), ("inc_ref_counter", "dec_ref_counter"))
 _COUNTING_POLICIES = ("lfu", "slru")
 _POLICIES_WITH_A_SECOND_KEY = ("lfu", "slru", "priority")
@@ -81,29 +96,48 @@ class Allocator:
         groups, self._groups = self._groups, []
         return groups
 
+    def get_kvcache(self) -> None:
+        """Answer the buffer that the slots belong to: there is none."""
+
 
 def build(tree: ModuleType, settings: Mapping[str, Any], allocator: TakesBack) -> Cache:
     """Build a cache; of the pools and `settings` its constructor gets what it knows."""
-    pools = {
+    pools: dict[str, Any] = {
         "req_to_token_pool": None,
         "token_to_kv_pool": allocator,
         "token_to_kv_pool_allocator": allocator,
     }
-    known = constructor_arguments(tree)
+    if hasattr(tree, "ComponentType"):
+        pools["tree_components"] = (tree.ComponentType.FULL,)
+    known, kind = constructor_arguments(tree), cache_class(tree)
     chosen = {name: value for name, value in {**pools, **settings}.items() if name in known}
-    if hasattr(tree, "CacheInitParams"):
-        return tree.RadixCache(tree.CacheInitParams(**chosen))
-    return tree.RadixCache(**chosen)
+    if not hasattr(tree, "CacheInitParams"):
+        return kind(**chosen)
+    engine = [_ENGINE] if "server_args" in signature(kind).parameters else []
+    return kind(tree.CacheInitParams(**chosen), *engine)
+
+
+def cache_class(tree: ModuleType) -> Callable[..., Cache]:
+    """Find the class of the caches in the module of a tree."""
+    found: Callable[..., Cache] = next(vars(tree)[name] for name in CACHES if name in vars(tree))
+    return found
+
+
+def core_of(cache: Cache) -> str:
+    """Name the module of a cache's core; empty if it has no choice of cores."""
+    core = getattr(cache, "tree_core", None)
+    return "" if core is None else type(core).__module__
 
 
 def constructor_arguments(tree: ModuleType) -> frozenset[str]:
     """Name all that can be said about a new cache."""
-    return frozenset(signature(getattr(tree, "CacheInitParams", tree.RadixCache)).parameters)
+    described = getattr(tree, "CacheInitParams", None) or cache_class(tree)
+    return frozenset(signature(described).parameters)
 
 
-def policies(constructor_arguments: Collection[str], strategies: Iterable[str]) -> tuple[str, ...]:
+def policies(tree: ModuleType, strategies: Collection[str]) -> tuple[str, ...]:
     """Name the policies of a release whose strategies have these class names (`MRUStrategy`)."""
-    if "eviction_policy" not in constructor_arguments:
+    if _is_cpp(tree) or "eviction_policy" not in constructor_arguments(tree):
         return ("lru",)
     offered = {name.removesuffix("Strategy").lower() for name in strategies}
     return tuple(policy for policy in CHOICES["eviction"] if policy in offered)
@@ -125,6 +159,8 @@ def key_maker(tree: ModuleType) -> Callable[[Sequence[int], tuple[str, ...]], Ke
 def matcher(tree: ModuleType, cache: Cache) -> Callable[[Key], Match]:
     """Return the function from a key to its match."""
     find, ask = cache.match_prefix, getattr(tree, "MatchPrefixParams", _as_it_is)
+    if _is_cpp(tree):
+        find = _narrow_finder(find)
     if not hasattr(cache, "path_device_indices"):
 
         def match_with_slots(key: Key) -> Match:
@@ -144,22 +180,86 @@ def matcher(tree: ModuleType, cache: Cache) -> Callable[[Key], Match]:
     return match_with_length
 
 
-def inserter(tree: ModuleType, cache: Cache) -> Callable[[Key, Slots, int], int]:
-    """Return the function from a key, its slots and its priority to the length stored before."""
+def _narrow_finder(find: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Look for a key only up to a token that no key in C++ can hold: nothing is stored beyond."""
+
+    def find_what_fits(asked: Any) -> Any:
+        try:
+            return find(asked)
+        except TypeError:
+            key = getattr(asked, "key", asked)
+            key.token_ids = key.token_ids[: _fitting(key.token_ids)]
+            return find(asked)
+
+    return find_what_fits
+
+
+def _fitting(tokens: Sequence[int]) -> int:
+    """Count the tokens before the first that 32 bits cannot hold."""
+    return next((at for at, token in enumerate(tokens) if token not in _INT32), len(tokens))
+
+
+Inserter: TypeAlias = Callable[[Key, Slots, int, int], int]
+
+
+def inserter(tree: ModuleType, cache: Cache, allocator: Allocator) -> Inserter:
+    """Return the function from a key, its slots, its priority and the number of slots that are lent
+    to the length stored before."""
+    if _is_cpp(tree):
+        return _narrow_inserter(cache._insert)
     store = cache.insert
+    if _is_unified(cache):
+        return _freeing_inserter(tree.InsertParams, store, allocator)
     if hasattr(tree, "InsertParams"):
         ask = tree.InsertParams
-        return lambda key, slots, priority: (
+        return lambda key, slots, priority, _lent: (
             store(ask(key=key, value=slots, priority=priority)).prefix_len
         )
     if takes_priorities(tree, cache):
-        return lambda key, slots, priority: store(key, slots, priority=priority)
-    return lambda key, slots, _priority: store(key, slots)
+        return lambda key, slots, priority, _lent: store(key, slots, priority=priority)
+    return lambda key, slots, _priority, _lent: store(key, slots)
+
+
+def _freeing_inserter(
+    ask: Callable[..., Any], store: Callable[..., Any], allocator: Allocator
+) -> Inserter:
+    """Insert into a tree that frees duplicates, and hold it to freeing exactly those: radixcheck
+    does not see what comes back in an insert."""
+
+    def insert(key: Key, slots: Slots, priority: int, lent: int) -> int:
+        known = ask(key=key, value=slots, priority=priority, prev_prefix_len=lent)
+        existing: int = store(known).prefix_len
+        freed = [slot for group in allocator.take() for slot in group.tolist()]
+        duplicates = slots[lent:existing].tolist()
+        if freed != duplicates:
+            raise RuntimeError(f"the insert freed {freed}; its duplicates are {duplicates}")
+        return existing
+
+    return insert
+
+
+def _narrow_inserter(store: Callable[[Key, Slots], int]) -> Inserter:
+    """Call it a refusal that no token of more than 32 bits can be stored."""
+
+    def insert(key: Key, slots: Slots, _priority: int, _lent: int) -> int:
+        try:
+            return store(key, slots)
+        except TypeError:
+            if _fitting(key.token_ids) == len(key.token_ids):
+                raise
+            raise Refused("a token has more than 32 bits") from None
+
+    return insert
+
+
+def _is_unified(cache: Cache) -> bool:
+    return bool(core_of(cache))
 
 
 def takes_priorities(tree: ModuleType, cache: Cache) -> bool:
     """Whether an insert can carry a priority."""
-    return "priority" in signature(getattr(tree, "InsertParams", cache.insert)).parameters
+    described = getattr(tree, "InsertParams", None) or getattr(cache, "insert", None)
+    return described is not None and "priority" in signature(described).parameters
 
 
 def evicter(tree: ModuleType, cache: Cache, allocator: TakesBack) -> Callable[[int], object]:
@@ -188,16 +288,48 @@ def lockers(tree: ModuleType, cache: Cache) -> tuple[Locker, Locker]:
     """Return the functions that lock and unlock a node, and answer the change in tokens."""
     names = next((names for names in _LOCKS if hasattr(cache, names[0])), _LOCKS[0])
     lock, unlock = (getattr(cache, name) for name in names)
+    if _is_unified(cache):
+        return _lockers_with_receipts(tree.IncLockRefResult, lock, unlock)
     if not hasattr(tree, "IncLockRefResult"):
         return lock, unlock
     return (lambda node: lock(node).delta), (lambda node: unlock(node).delta)
+
+
+def _lockers_with_receipts(
+    result: Callable[..., Any], lock: Callable[..., Any], unlock: Callable[..., Any]
+) -> tuple[Locker, Locker]:
+    """Keep the receipt of each node: with one component, all that a node ever gets are equal.
+
+    An unlock that no lock came before brings the receipt that the lock would have got.
+    """
+    receipts: dict[Handle, Any] = {}
+
+    def lock_node(node: Handle) -> int | None:
+        taken = lock(node)
+        receipts[node] = taken.to_dec_params()
+        return None if taken.delta is None else -taken.delta
+
+    def unlock_node(node: Handle) -> int | None:
+        receipt = receipts.get(node) or result(node_id=node).to_dec_params()
+        delta: int | None = unlock(node, receipt).delta
+        return delta
+
+    return lock_node, unlock_node
+
+
+def total_size(cache: Cache) -> Callable[[], int]:
+    """Return the function that counts what is stored; a unified tree counts each tier apart."""
+    if _is_unified(cache):
+        return lambda: cache.total_size()[0]
+    return cache.total_size  # type: ignore[no-any-return]
 
 
 def promises(
     tree: ModuleType, cache: Cache, page_size: int, eviction: str, own_clock: bool
 ) -> Capabilities:
     """Declare what a cache does, or says that it does: a policy that counts hits counts inserts."""
-    strategy = getattr(cache, "eviction_strategy", None)
+    own_clock = own_clock or not hasattr(tree, "TreeNode")
+    strategy = getattr(getattr(cache, "tree_core", cache), "eviction_strategy", None)
     return Capabilities(
         page_size=page_size,
         eviction=eviction,  # type: ignore[arg-type]  # one of `policies`
@@ -205,12 +337,13 @@ def promises(
         hits="inserts" if eviction in _COUNTING_POLICIES else "any",
         slru_threshold=getattr(strategy, "protected_threshold", 2),
         unaligned_insert="cut" if _aligns_keys(tree) else "caller-aligns",
+        duplicates="target-frees" if _is_unified(cache) else "caller-frees",
         clock="own" if own_clock else "injected",
         resolution_s=_resolution_s(tree) if own_clock else None,
         slots_as="torch",
         namespaces="one" if hasattr(tree, "RadixKey") else "absent",
         priorities=_presence(takes_priorities(tree, cache)),
-        deltas="present",
+        deltas=_presence(not _is_cpp(tree)),
         protected_size=_presence(hasattr(cache, "protected_size")),
         total_size="walked",
         reset=_presence(hasattr(cache, "reset")),
@@ -222,13 +355,20 @@ def _presence(is_there: bool) -> Literal["present", "absent"]:
     return "present" if is_there else "absent"
 
 
+def _is_cpp(tree: ModuleType) -> bool:
+    return hasattr(tree, "TreeNodeCpp")
+
+
 def _aligns_keys(tree: ModuleType) -> bool:
-    return hasattr(getattr(tree, "RadixKey", None), "page_aligned")
+    return _is_cpp(tree) or hasattr(getattr(tree, "RadixKey", None), "page_aligned")
 
 
 def _resolution_s(tree: ModuleType) -> float | None:
-    """Resolution of the clock that stamps nodes, in seconds; None for one that may be set back."""
-    if "monotonic" not in tree.TreeNode.__init__.__code__.co_names:
+    """Resolution of the clock that stamps nodes, in seconds: 0 for a counter, and None for a clock
+    that may be set back."""
+    if hasattr(tree, "UnifiedTreeNode"):
+        return 0
+    if not _is_cpp(tree) and "monotonic" not in tree.TreeNode.__init__.__code__.co_names:
         return None
     return max(time.get_clock_info("monotonic").resolution, math.ulp(time.monotonic()))
 

@@ -80,7 +80,7 @@ class Allocators:
 
     def __init__(self, directory: Path) -> None:
         self._imports = Imports(directory, frozenset(_BESIDE + name for name in MODULES))
-        homes = [name for name in MODULES if self._imports.file(_BESIDE + name).exists()]
+        homes = [name for name in MODULES if self._imports.file(_BESIDE + name)]
         if not homes:
             raise ImportError(f"SGLang in {directory} keeps its pools where radixcheck knows none")
         self._torch = importlib.import_module("torch")

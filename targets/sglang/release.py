@@ -1,15 +1,16 @@
-"""Import the tree of one SGLang release, beside other releases and without what it does not need.
+"""Import a tree of one SGLang release, beside other releases and without what it does not need.
 
 While a release's modules run, ``import`` answers::
 
-    the tree (TREES)              the release's own file, run anew for every cache
-    its neighbours (NEIGHBOURS)   the release's own files, run once
+    the tree (Tree.homes)         the release's own file, run anew for every cache if it has a clock
+    its neighbours (Tree.real)    the release's own files, run once
     other sglang.*, triton.*      a stand-in, in which every name exists
     everything else               as always
 
 Afterwards `sys.modules` is what it was. So releases of several folders live side by side, also
 beside an SGLang that was imported before; and since a tree that is run anew has its own clock and
-its own counters, caches of one release share nothing.
+its own counters, caches of the classic tree share nothing. Those of the others share counters,
+which only ever grow.
 """
 
 from __future__ import annotations
@@ -21,40 +22,26 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import lru_cache
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import cache
 from importlib import metadata
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType, SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
-TREES = (
-    "sglang.srt.mem_cache.radix_cache",
-    "sglang.srt.managers.controller.radix_cache",
-    "sglang.srt.managers.router.radix_cache",
-)
-"""Where releases keep their tree, newest first."""
-
-_BESIDE = "sglang.srt.mem_cache."
-NEIGHBOURS = frozenset(
-    _BESIDE + name
-    for name in (
-        "base_prefix_cache",
-        "cache_init_params",
-        "events",
-        "evict_policy",
-        "unified_cache.component_type",
-        "utils",
-    )
-)
-"""Modules that a tree works with, imported for real where a release has them."""
+from radixcheck.targets.sglang.compiled import compiled_once
+from radixcheck.targets.sglang.trees import BESIDE, NEIGHBOURS, SRT, Tree, tree_named
 
 DRIVEN = (("0.1.3", "0.5.10"), ("0.5.23", "0.5.23"))
 """First and last of each run of releases that this adapter was tried on."""
 
+CHECKS = frozenset({SRT + "utils.assert_int64_array"})
+"""Functions of modules that were left out which only look at an argument: they find nothing."""
+
 _ROOTS = ("sglang", "triton")
+_SUFFIXES = (".py", *EXTENSION_SUFFIXES, ".cpp")
 _ONE_AT_A_TIME = threading.RLock()
 _ADVICE = (
     "install one (pip install --no-deps sglang==0.5.23) "
@@ -99,11 +86,15 @@ class _StandInModule(ModuleType):
         super().__init__(name)
         self._imports = imports
 
-    def __getattr__(self, name: str) -> StandIn:
+    def __getattr__(self, name: str) -> Any:
         whole_name = f"{self.__name__}.{name}"
         if name.startswith("__") or whole_name in self._imports.real:
             raise AttributeError(name)
-        return StandIn(whole_name, self._imports)
+        return _find_nothing if whole_name in CHECKS else StandIn(whole_name, self._imports)
+
+
+def _find_nothing(*_arguments: object) -> None:
+    """Stand in for one of `CHECKS`."""
 
 
 class _StandInLoader(Loader):
@@ -127,9 +118,11 @@ class Imports(MetaPathFinder):
         self.modules: dict[str, ModuleType] = {}
         self.are_running = False
 
-    def file(self, name: str) -> Path:
+    def file(self, name: str) -> Path | None:
         """Where the release keeps the module `name`, if it has one."""
-        return self._directory.joinpath(*name.split(".")).with_suffix(".py")
+        place = self._directory.joinpath(*name.split("."))
+        files = (place.with_suffix(suffix) for suffix in _SUFFIXES)
+        return next((file for file in (place / "__init__.py", *files) if file.exists()), None)
 
     def find_spec(
         self, name: str, _path: Sequence[str] | None, _target: ModuleType | None = None
@@ -137,25 +130,33 @@ class Imports(MetaPathFinder):
         """Answer ``import`` for the release's own names, as the table above says."""
         if name.partition(".")[0] not in _ROOTS:
             return None
-        if name in self.real and self.file(name).exists():
-            return importlib.util.spec_from_file_location(name, self.file(name))
+        if name in self.real and (file := self.file(name)):
+            return importlib.util.spec_from_file_location(name, file)
         return importlib.util.spec_from_loader(name, _StandInLoader(self), is_package=True)
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def shown(self) -> Iterator[None]:
         """Show this release to ``import``, and then take away again all that it brought."""
         with _ONE_AT_A_TIME:
             hidden = _take_from_sys_modules()
             sys.modules.update(self.modules)
             sys.meta_path.insert(0, self)
+            try:
+                yield
+            finally:
+                sys.meta_path.remove(self)
+                self.modules = _take_from_sys_modules()
+                sys.modules.update(hidden)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Show this release to ``import``, and let its modules use stand-ins while they run."""
+        with self.shown():
             self.are_running = True
             try:
                 yield
             finally:
                 self.are_running = False
-                sys.meta_path.remove(self)
-                self.modules = _take_from_sys_modules()
-                sys.modules.update(hidden)
 
 
 def _take_from_sys_modules() -> dict[str, ModuleType]:
@@ -165,17 +166,21 @@ def _take_from_sys_modules() -> dict[str, ModuleType]:
 
 
 class Release:
-    """The SGLang in one folder.
+    """One tree of the SGLang in one folder.
 
     Raises:
-        ImportError: there is no tree where releases keep theirs.
+        ImportError: this tree is not where releases keep it, or lacks a part.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, kind: Tree) -> None:
         self.directory = directory
+        self.kind = kind
         self.version = _version(directory)
-        self._imports = Imports(directory)
-        self._spec, self._code = self._find_tree()
+        run_once = frozenset() if kind.is_clocked else frozenset(kind.homes)
+        self._imports = Imports(directory, kind.real | run_once)
+        self._home, file = self._find_tree()
+        self._loader = SourceFileLoader(self._home, str(file))
+        self._code = self._loader.get_code(self._home)
 
     def __str__(self) -> str:
         return f"SGLang {self.version or 'of unknown version'} in {self.directory}"
@@ -189,48 +194,70 @@ class Release:
         )
 
     def tree(self, clock: Callable[[], float] | None = None) -> ModuleType:
-        """Run the tree's module anew; it tells the time by `clock`, or by the machine's.
+        """Run the tree's module; if it has a clock, anew, and it tells the time by `clock` if that
+        is given, or by the machine's.
 
         Raises:
             ImportError: the module needs what is not installed, or does not run on stand-ins.
         """
         with suppress(ImportError):
             importlib.import_module("torch")  # which looks for triton, and must find no stand-in
-        module = importlib.util.module_from_spec(self._spec)
         try:
-            with self._imports.running():
-                sys.modules[self._spec.name] = module
-                exec(self._code, vars(module))
+            compiling = compiled_once() if self.kind.is_compiled else nullcontext()
+            with self._imports.running(), compiling:
+                module = self._run()
+                for name in self.kind.borrows:
+                    home, _, attribute = (BESIDE + name).rpartition(".")
+                    vars(module)[attribute] = getattr(importlib.import_module(home), attribute)
         except Exception as error:
             raise ImportError(self._why_not(error)) from error
-        if clock is not None:
+        if clock is not None and self.kind.is_clocked:
             vars(module)["time"] = _time_by(clock)
         return module
 
+    def shown(self) -> AbstractContextManager[None]:
+        """Show the release to ``import``, for what a tree imports only while it is built."""
+        return self._imports.shown()
+
     def neighbour(self, name: str) -> Mapping[str, Any]:
         """The content of a module beside the tree; empty if no tree has wanted it yet."""
-        module = self._imports.modules.get(_BESIDE + name)
+        module = self._imports.modules.get(BESIDE + name)
         return {} if module is None else vars(module)
 
-    def _find_tree(self) -> tuple[ModuleSpec, CodeType]:
-        for name in TREES:
-            if self._imports.file(name).exists():
-                loader = SourceFileLoader(name, str(self._imports.file(name)))
-                spec = importlib.util.spec_from_loader(name, loader)
-                code = loader.get_code(name)
-                assert spec is not None and code is not None, name
-                return spec, code
+    def _run(self) -> ModuleType:
+        if not self.kind.is_clocked:
+            return importlib.import_module(self._home)
+        spec = importlib.util.spec_from_loader(self._home, self._loader)
+        assert spec is not None and self._code is not None, self._home
+        module = sys.modules[self._home] = importlib.util.module_from_spec(spec)
+        exec(self._code, vars(module))
+        return module
+
+    def _find_tree(self) -> tuple[str, Path]:
+        for name in self.kind.homes:
+            if file := self._imports.file(name):
+                self._check_needs()
+                return name, file
         raise ImportError(
-            f"{self} has none of {', '.join(TREES)}: "
+            f"{self} has none of {', '.join(self.kind.homes)}: "
             "it is not SGLang, or radixcheck does not know where this release keeps its tree"
         )
+
+    def _check_needs(self) -> None:
+        if self.kind.needs and self._imports.file(BESIDE + self.kind.needs) is None:
+            raise ImportError(f"{self}: {self.kind.missing}")
 
     def _why_not(self, error: Exception) -> str:
         if isinstance(error, ModuleNotFoundError) and error.name:
             package = error.name.partition(".")[0]
             return f"{self} needs {package!r}: install it (a CPU build will do)"
+        if self.kind.is_compiled:
+            lines = str(error).splitlines()
+            telling = [line for line in lines if "error:" in line or "not found" in line]
+            said = next(iter(telling or lines), type(error).__name__)
+            return f"{self}: torch cannot compile {self._home} (it takes ninja and g++): {said}"
         return (
-            f"{self}: {self._spec.name} cannot be imported on a CPU: "
+            f"{self}: {self._home} cannot be imported on a CPU: "
             f"{type(error).__name__}: {error}. The stand-ins do not fit it: a fault of the adapter"
         )
 
@@ -250,13 +277,15 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)[:3]))
 
 
-def open_release(path: str | None, untested: bool) -> Release:
-    """Find the SGLang in the folder `path`, or the installed one; each is read once a process.
+def open_release(path: str | None, untested: bool, tree: str = "classic") -> Release:
+    """Find `tree` in the SGLang in the folder `path`, or in the installed one; each is read once a
+    process.
 
     Raises:
         ImportError: there is none, or its version was never tried and `untested` is false.
+        ValueError: no tree is called so.
     """
-    release = _release_in(_installed() if path is None else _unpacked(path))
+    release = _release_in(_installed() if path is None else _unpacked(path), tree)
     if release.is_driven or untested:
         return release
     driven = " and ".join(" to ".join(dict.fromkeys(ends)) for ends in DRIVEN)
@@ -266,7 +295,9 @@ def open_release(path: str | None, untested: bool) -> Release:
     )
 
 
-_release_in = lru_cache(maxsize=None)(Release)
+@cache
+def _release_in(directory: Path, tree: str) -> Release:
+    return Release(directory, tree_named(tree))
 
 
 def _unpacked(path: str) -> Path:

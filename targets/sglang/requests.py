@@ -79,7 +79,7 @@ class SGLangRequests:
         self._key, self._find = eras.key_maker(tree), eras.matcher(tree, cache)
         self._evict = eras.evicter(tree, cache, allocator)
         self._reset = cache.reset
-        self.evictable_size, self.total_size = cache.evictable_size, cache.total_size
+        self.evictable_size, self.total_size = cache.evictable_size, eras.total_size(cache)
         return cache
 
     @staticmethod

@@ -43,7 +43,8 @@ def test_an_unexpected_verdict_of_the_demo_is_our_failure(
 def test_targets_lists_what_is_registered_and_what_it_sweeps(call: Call) -> None:
     result = call("targets")
     rows = [line for line in result.stdout.splitlines() if line.startswith(("radix ", "radix-"))]
-    assert (0, ["radix", "radix-first-release", "radix-paged", "radix-torch"]) == (
+    names = ["radix", "radix-cpp", "radix-first-release", "radix-paged", "radix-torch"]
+    assert (0, names) == (
         result.exit_code,
         [row.split()[0] for row in rows],
     )

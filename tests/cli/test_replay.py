@@ -11,6 +11,7 @@ from typer.testing import Result
 
 from radixcheck import trace
 from radixcheck.cli import results
+from radixcheck.hosts import here
 from radixcheck.operations import Audit, Insert, MatchPrefix
 from radixcheck.trace import Found
 
@@ -98,7 +99,7 @@ def test_a_failure_of_the_harness_is_one_error_of_ours(
     def fail(*_: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr(results, "check", fail)
+    monkeypatch.setattr(here, "check", fail)
     save("a.jsonl", *PHANTOM)
     result = call("replay", "a.jsonl", "--target", "radix")
     assert (3, True) == (result.exit_code, "We are sorry" in result.stderr)

@@ -13,9 +13,9 @@ import pytest
 from typer.testing import Result
 
 from radixcheck import loop, trace
-from radixcheck.arena import arenas
+from radixcheck.hosts import Here, Host
 from radixcheck.loop import Report
-from radixcheck.registry import Source, resolve
+from radixcheck.registry import resolve
 
 Call: TypeAlias = Callable[..., Result]
 
@@ -106,11 +106,11 @@ def test_only_flaky_findings_are_inconclusive(call: Call) -> None:
 def test_a_flaky_finding_that_becomes_a_steady_one_is_shown_again(
     monkeypatch: pytest.MonkeyPatch, call: Call, folder: Path
 ) -> None:
-    steady = loop.run(resolve("radix-first-release"), seed=3, budget=loop.Budget(first_only=True))
-    (found,) = steady.findings
+    broken = Here(resolve("radix-first-release"))
+    (found,) = loop.run(broken, seed=3, budget=loop.Budget(first_only=True)).findings
 
-    def run(source: Source, *, watch: loop.Watch, **_: object) -> Report:
-        report = Report("radix-first-release", 3, arenas(source))
+    def run(host: Host, *, watch: loop.Watch, **_: object) -> Report:
+        report = Report("radix-first-release", 3, host.arenas())
         for each in (msgspec.structs.replace(found, flaky=True), found):
             report.findings = [each]
             watch(report)
@@ -172,9 +172,9 @@ def limits(monkeypatch: pytest.MonkeyPatch, call: Call, *arguments: str) -> loop
     """Return the budget that a run gets from its options."""
     seen: list[loop.Budget] = []
 
-    def run(source: object, *, budget: loop.Budget, **_: object) -> Report:
+    def run(host: Host, *, budget: loop.Budget, **_: object) -> Report:
         seen.append(budget)
-        return Report("radix", 1, arenas(source))  # type: ignore[arg-type]
+        return Report("radix", 1, host.arenas())
 
     monkeypatch.setattr(loop, "run", run)
     assert 5 == call("run", "radix", *arguments).exit_code
@@ -210,7 +210,7 @@ def test_what_is_no_duration_is_a_usage_error(call: Call, text: str) -> None:
 def test_a_run_in_which_nothing_ran_is_never_green(
     monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
-    monkeypatch.setattr(loop, "run", lambda source, **_: Report("radix", 1, arenas(source)))
+    monkeypatch.setattr(loop, "run", lambda host, **_: Report("radix", 1, host.arenas()))
     result = call("run", "radix")
     assert (5, True) == (result.exit_code, "? radix: nothing ran" in result.stdout)
 

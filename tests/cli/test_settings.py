@@ -10,8 +10,8 @@ import pytest
 from typer.testing import Result
 
 from radixcheck import loop
-from radixcheck.arena import arenas
 from radixcheck.cli.settings import SettingsError, read_settings, settings_for
+from radixcheck.hosts import Host
 from radixcheck.loop import Report
 
 Call: TypeAlias = Callable[..., Result]
@@ -29,9 +29,9 @@ def planned(monkeypatch: pytest.MonkeyPatch, call: Call) -> Callable[..., dict[s
     """Run without running, and return what `loop.run` was called with."""
     seen: dict[str, object] = {}
 
-    def run(source: object, **given: object) -> Report:
+    def run(host: Host, **given: object) -> Report:
         seen.update(given)
-        return Report("radix", 1, arenas(source))  # type: ignore[arg-type]
+        return Report("radix", 1, host.arenas())
 
     def plan(*arguments: str, **environment: str) -> dict[str, object]:
         monkeypatch.setattr(loop, "run", run)

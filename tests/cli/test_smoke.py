@@ -11,7 +11,8 @@ import pytest
 from typer.testing import Result
 
 from radixcheck.capabilities import Capabilities
-from radixcheck.cli.claims import Tried, try_claims
+from radixcheck.claims import Tried
+from radixcheck.hosts import Here
 from radixcheck.protocol import Evicted, Match
 from radixcheck.registry import resolve
 from radixcheck.targets import radix as home
@@ -59,7 +60,7 @@ def troubles(monkeypatch: pytest.MonkeyPatch, factory: Target, spec: str = "") -
     """Check every claim about what `factory` makes, and return those that are false."""
     monkeypatch.setattr(home, "Altered", factory, raising=False)
     source = resolve(f"radixcheck.targets.radix:Altered{spec}")
-    return [tried for tried in try_claims(source) if tried.trouble is not None]
+    return [tried for tried in Here(source).claims() if tried.trouble is not None]
 
 
 def first(monkeypatch: pytest.MonkeyPatch, factory: Target, spec: str = "") -> tuple[str, str, str]:
@@ -258,7 +259,7 @@ def test_a_wrong_cache_is_not_blamed_on_the_adapter(
     "spec", ["radix", "radix-paged", "radix-paged?longest_match=n", "radix-first-release"]
 )
 def test_a_target_that_is_right_in_plain_calls_passes_every_claim(spec: str) -> None:
-    assert [] == [tried for tried in try_claims(resolve(spec)) if tried.trouble is not None]
+    assert [] == [tried for tried in Here(resolve(spec)).claims() if tried.trouble is not None]
 
 
 def test_an_honest_near_miss_is_never_blamed() -> None:
@@ -267,7 +268,7 @@ def test_an_honest_near_miss_is_never_blamed() -> None:
     blamed = {
         name
         for name, source in sources.items()
-        for tried in try_claims(replace(source, supports={"page_size": [1, 4]}))
+        for tried in Here(replace(source, supports={"page_size": [1, 4]})).claims()
         if tried.trouble is not None
     }
     assert set() == blamed
@@ -275,7 +276,7 @@ def test_an_honest_near_miss_is_never_blamed() -> None:
 
 def test_what_a_target_lacks_is_told_and_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(home, "Altered", bare(), raising=False)
-    tried = try_claims(resolve("radixcheck.targets.radix:Altered"))
+    tried = Here(resolve("radixcheck.targets.radix:Altered")).claims()
     unneeded = {each.claim.words: each.unneeded for each in tried if each.unneeded}
     assert (
         "it tells no size: write evictable_size()",

@@ -10,6 +10,7 @@ from radixcheck.checker.weights import ROUNDS, SMALL_BYTES, TOKEN_BYTES, WARM_UP
 from radixcheck.clock import Clock
 from radixcheck.devices import SimulatedAllocator, allocator_of
 from radixcheck.generate.rounds import ROUND_KINDS, rounds
+from radixcheck.hosts import Here
 from radixcheck.leaks import leak
 from radixcheck.loop import Budget, run
 from radixcheck.operations import (
@@ -112,7 +113,7 @@ def test_what_is_stored_may_need_memory() -> None:
 def test_a_liar_of_memory_is_convicted_of_its_lie(name: str) -> None:
     rule, liar = MEMORY_LIARS[name]
     source = resolve(f"{liar.__module__}:{name}")
-    report = run(source, seed=3, budget=Budget(max_time_s=30, first_only=True))
+    report = run(Here(source), seed=3, budget=Budget(max_time_s=30, first_only=True))
     assert [rule] == [finding.violation.rule for finding in report.findings]
 
 

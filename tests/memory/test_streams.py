@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from radixcheck.hosts import Here
 from radixcheck.loop import Budget, run
 from radixcheck.protocol import Refused
 from radixcheck.registry import resolve
@@ -124,13 +125,13 @@ def test_a_reset_waits_for_what_is_in_flight() -> None:
 
 def test_a_slot_that_is_handed_on_in_flight_is_found_by_its_content() -> None:
     source = resolve("radixcheck.targets.streamed:RadixHasty")
-    report = run(source, seed=1, budget=Budget(max_time_s=30, first_only=True))
+    report = run(Here(source), seed=1, budget=Budget(max_time_s=30, first_only=True))
     assert ["stale-content"] == [finding.violation.rule for finding in report.findings]
 
 
 def test_who_waits_before_handing_on_is_not_accused() -> None:
     source = resolve("radixcheck.targets.streamed:RadixStreamed")
-    report = run(source, seed=1, budget=Budget(max_operations=5000))
+    report = run(Here(source), seed=1, budget=Budget(max_operations=5000))
     assert [] == report.findings
 
 

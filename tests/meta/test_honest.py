@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from radixcheck.hosts import Here
 from radixcheck.loop import Budget, run
 from radixcheck.registry import resolve
 from radixcheck.targets.honest import HONEST
@@ -15,7 +16,7 @@ OPERATIONS = 2500
 def test_an_honest_target_is_never_accused(name: str) -> None:
     factory = HONEST[name]
     source = resolve(f"{factory.__module__}:{factory.__name__}")
-    report = run(source, seed=hash_free(name), budget=Budget(max_operations=OPERATIONS))
+    report = run(Here(source), seed=hash_free(name), budget=Budget(max_operations=OPERATIONS))
     assert [finding.violation for finding in report.findings] == []
 
 

@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 from radixcheck.finding import Finding
+from radixcheck.hosts import Here
 from radixcheck.loop import Budget, run
 from radixcheck.registry import Source, resolve
 from radixcheck.rules import RULES, Violation
@@ -55,7 +56,7 @@ def source_of(rule: str) -> Source:
 @cache
 def finding_of(rule: str, seed: int) -> Finding:
     """Return the first finding about the liar that breaks `rule`."""
-    report = run(source_of(rule), seed=seed, budget=Budget(max_time_s=10, first_only=True))
+    report = run(Here(source_of(rule)), seed=seed, budget=Budget(max_time_s=10, first_only=True))
     (finding,) = report.findings
     return finding
 

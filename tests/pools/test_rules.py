@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 from radixcheck.finding import Finding
+from radixcheck.hosts import Here
 from radixcheck.loop import Budget, Report, run
 from radixcheck.registry import Source, resolve
 from radixcheck.rules import RULES
@@ -38,7 +39,7 @@ def source_of(factory: object) -> Source:
 
 
 def judged(source: Source, seed: int, **budget: int | bool) -> Report:
-    return run(source, seed=seed, budget=Budget(**budget))  # type: ignore[arg-type]
+    return run(Here(source), seed=seed, budget=Budget(**budget))  # type: ignore[arg-type]
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from radixcheck.hosts import Here
 from radixcheck.loop import Budget, run
 from radixcheck.protocol import Refused
 from radixcheck.registry import TargetError, resolve
@@ -124,7 +125,7 @@ def test_a_lock_outlives_a_cut() -> None:
 
 @pytest.mark.parametrize("spec", ["radix-torch", "requests:radix-torch"])
 def test_no_rule_is_broken(spec: str) -> None:
-    report = run(resolve(f"{spec}?device=cpu"), seed=2, budget=Budget(max_operations=3000))
+    report = run(Here(resolve(f"{spec}?device=cpu")), seed=2, budget=Budget(max_operations=3000))
     assert [] == report.findings
 
 

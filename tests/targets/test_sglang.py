@@ -1,14 +1,15 @@
 """The adapter `sglang` against miniatures of each shape that SGLang has had, and against releases.
 
 A miniature is a folder like an unpacked wheel whose `RadixCache` is written here: the same calls as
-a release of that shape, around a table of prefixes. So no SGLang is needed, and no torch. Releases
-are driven where the environment variable ``RADIXCHECK_SGLANG_RELEASES`` names a folder that holds
-one unpacked wheel per subfolder, named by its version.
+a release of that shape, around a table of prefixes. So no SGLang is needed, and torch only for the
+tree in C++. Releases are driven where the environment variable ``RADIXCHECK_SGLANG_RELEASES`` names
+a folder that holds one unpacked wheel per subfolder, named by its version.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from array import array
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 
 from radixcheck.protocol import Refused
 from radixcheck.targets.sglang import eras, sglang
+from radixcheck.targets.sglang.compiled import load_once
 from radixcheck.targets.sglang.release import open_release
 
 STORE = '''
@@ -657,6 +659,348 @@ def test_a_failed_import_names_what_failed_and_whose_fault_it_is(
         sglang(path=path)
 
 
+# ------------------------------------------------------------------------------- the other trees
+
+PLAIN_KEY = """
+class RadixKey:
+    def __init__(self, token_ids, extra_key=None):
+        self.token_ids, self.extra_key = token_ids, extra_key
+
+    def page_aligned(self, page_size):
+        return self
+"""
+
+UNIFIED = """
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any
+
+from sglang.srt.mem_cache import evict_policy
+from sglang.srt.mem_cache.radix_cache import RadixKey
+from sglang.srt.mem_cache.unified_cache.component_type import ComponentType
+
+MatchPrefixParams = namedtuple("MatchPrefixParams", "key")
+InsertParams = namedtuple("InsertParams", "key value priority prev_prefix_len")
+InsertResult = namedtuple("InsertResult", "prefix_len")
+EvictParams = namedtuple("EvictParams", "num_tokens")
+Answer = namedtuple("Answer", "device_prefix_len last_device_node")
+Receipt = namedtuple("Receipt", "node_id")
+@dataclass
+class IncLockRefResult:
+    delta: Any = None
+    node_id: Any = None
+
+    def to_dec_params(self):
+        return Receipt(self.node_id)
+
+class UnifiedRadixCache(Shared):
+    def __init__(self, params):
+        super().__init__(None, params.token_to_kv_pool_allocator, params.disable)
+        assert params.tree_components == (ComponentType.FULL,)
+        self.tree_core, self.surplus = self.core(params.tree_core_backend), 0
+
+    def core(self, backend):
+        from sglang.srt.mem_cache.unified_cache.unified_tree_core import UnifiedTreeCore
+
+        return UnifiedTreeCore()
+
+    def match_prefix(self, params):
+        slots, node = self.lookup(params.key.extra_key, params.key.token_ids)
+        return Answer(len(slots), node)
+
+    def path_device_indices(self, node):
+        return [held.slot for held in nodes_below(node)][::-1]
+
+    def insert(self, params):
+        existing = self.store.add(params.key.extra_key, params.key.token_ids, params.value)
+        self.pool.free_segment(params.value[params.prev_prefix_len : existing + self.surplus])
+        return InsertResult(existing)
+
+    def evict(self, params):
+        self.store.drop(params.num_tokens, self.pool.free_segment)
+
+    def inc_lock_ref(self, node):
+        return IncLockRefResult(-super().inc_lock_ref(node), id(node))
+
+    def dec_lock_ref(self, node, params):
+        assert params == Receipt(id(node)), params
+        super().dec_lock_ref(node)
+        return IncLockRefResult()
+
+    def total_size(self):
+        return super().total_size(), 0
+
+    def evictable_size(self):
+        return self.store.free_tokens()
+
+    def protected_size(self):
+        return len(self.store.nodes) - self.evictable_size()
+"""
+
+UNIFIED_PARAMS = """
+import dataclasses
+
+@dataclasses.dataclass
+class CacheInitParams:
+    disable: bool
+    req_to_token_pool: object
+    token_to_kv_pool_allocator: object
+    page_size: int
+    eviction_policy: str = "lru"
+    tree_components: object = None
+    tree_core_backend: object = None
+"""
+
+RUST_CORE = """
+class RustUnifiedTreeCore: ...
+
+def new_core(self, backend):
+    return RustUnifiedTreeCore()
+"""
+
+COMPONENT_TYPE = """
+import enum
+
+class ComponentType(enum.IntEnum):
+    FULL = 0
+"""
+
+CPP = """
+from collections import namedtuple
+from sglang.srt.mem_cache.cpp_radix_tree.radix_tree import RadixTreeCpp, TreeNodeCpp
+from sglang.srt.mem_cache.evict_policy import BY_NAME
+from sglang.srt.mem_cache.radix_cache import RadixKey
+
+Answer = namedtuple("Answer", "device_indices last_device_node")
+
+class RadixCacheCpp(Shared):
+    def __init__(self, params, server_args):
+        super().__init__(None, params.token_to_kv_pool_allocator, params.disable)
+        assert not server_args.enable_hierarchical_cache
+        self.buffer, self.bits = self.pool.get_kvcache(), RadixTreeCpp()
+
+    def match_prefix(self, key):
+        return Answer(*self.lookup(None, self.bits.checked(key.token_ids)))
+
+    def _insert(self, key, value):
+        return self.store.add(None, self.bits.checked(key.token_ids), value)
+
+    def evict(self, num_tokens):
+        self.store.drop(num_tokens, self.pool.free)
+
+    def inc_lock_ref(self, node):
+        super().inc_lock_ref(node)
+
+    def dec_lock_ref(self, node):
+        super().dec_lock_ref(node)
+"""
+
+CPP_LOADER = """
+TreeNodeCpp = object
+
+class RadixTreeCpp:
+    def checked(self, tokens):
+        if any(token.bit_length() > 31 for token in tokens):
+            raise TypeError(tokens)
+        return tokens
+"""
+
+OTHER_TREES: dict[str, dict[str, str]] = {
+    "unified": {
+        "unified_radix_cache.py": SHARED + UNIFIED,
+        "unified_cache/component_type.py": COMPONENT_TYPE,
+        "unified_cache/unified_tree_core.py": "class UnifiedTreeCore: ...",
+    },
+    "cpp": {
+        "radix_cache_cpp.py": SHARED + CPP,
+        "cpp_radix_tree/radix_tree.py": CPP_LOADER,
+        "cpp_radix_tree/tree_v2.cpp": "",
+    },
+}
+OTHER_TREES["unified-rust"] = OTHER_TREES["unified"] | {
+    "rust_tree_core/mem_cache.py": "",
+    "rust_tree_core/adapter.py": RUST_CORE,
+}
+
+
+def write_other(folder: Path, tree: str, *, without: str = "", after: str = "") -> str:
+    """Write the miniature of another tree, with more at its end, into `folder`."""
+    if tree == "cpp":
+        pytest.importorskip("torch.utils.cpp_extension")
+    files = {
+        "cache_init_params.py": UNIFIED_PARAMS,
+        "evict_policy.py": POLICIES,
+        "radix_cache.py": PLAIN_KEY,
+        **OTHER_TREES[tree],
+    }
+    home = next(iter(OTHER_TREES[tree]))
+    node = "Node" if tree == "cpp" else "UnifiedTreeNode"
+    store = STORE.replace("CLOCK", "monotonic").replace("TreeNode", node)
+    files[home] = store + files[home] + after
+    for name, text in files.items():
+        if name != without:
+            path = folder / MEM_CACHE / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    return str(folder)
+
+
+TAKES_THE_RUST_CORE = """
+from sglang.srt.mem_cache.rust_tree_core.adapter import new_core
+
+UnifiedRadixCache.core = new_core
+"""
+every_other_tree = pytest.mark.parametrize(
+    ("tree", "after"), [("unified", ""), ("unified-rust", TAKES_THE_RUST_CORE), ("cpp", "")]
+)
+
+
+@every_other_tree
+def test_another_tree_stores_and_evicts(tree: str, after: str, tmp_path: Path) -> None:
+    target = sglang(path=write_other(tmp_path, tree, after=after), tree=tree)
+    existing = [
+        target.insert(tokens(1, 2, 3), tokens(10, 11, 12)),
+        target.insert(tokens(1, 2, 9), tokens(20, 21, 22)),
+    ]
+    found = target.match_prefix(tokens(1, 2, 9, 7))
+    assert ([0, 2], 3, [10, 11, 22]) == (existing, found.length, found.slots)
+    assert [[12], [22], [11], [10]] == groups(target, 4)
+
+
+@every_other_tree
+def test_another_tree_locks(tree: str, after: str, tmp_path: Path) -> None:
+    target = sglang(path=write_other(tmp_path, tree, after=after), tree=tree)
+    target.insert(tokens(1, 2, 3), tokens(10, 11, 12))
+    node = target.match_prefix(tokens(1, 2)).handle
+    deltas = [target.inc_ref(node), target.dec_ref(node)]
+    assert ([None, None] if tree == "cpp" else [-2, None]) == deltas
+    assert (3, 3, 0) == (target.evictable_size(), target.total_size(), target.protected_size())
+
+
+@every_other_tree
+def test_the_promises_of_another_tree(tree: str, after: str, tmp_path: Path) -> None:
+    path = write_other(tmp_path, tree, after=after)
+    declared = sglang(path=path, tree=tree, clock=lambda: 0).capabilities
+    expected = {
+        "clock": "own",
+        "resolution_s": declared.resolution_s if tree == "cpp" else 0,
+        "deltas": "absent" if tree == "cpp" else "present",
+        "duplicates": "caller-frees" if tree == "cpp" else "target-frees",
+        "unaligned_insert": "cut",
+        "namespaces": "one",
+    }
+    assert expected == {name: getattr(declared, name) for name in expected}
+
+
+@every_other_tree
+def test_another_tree_has_its_policies(tree: str, after: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"has only lru$" if tree == "cpp" else "only lru, lfu$"):
+        sglang(path=write_other(tmp_path, tree, after=after), tree=tree, eviction="mru")
+
+
+def test_a_unified_tree_keeps_what_is_lent(tmp_path: Path) -> None:
+    target = sglang(path=write_other(tmp_path, "unified"), tree="unified")
+    target.insert(tokens(1, 2), tokens(10, 11))
+    existing = target.insert(tokens(1, 2, 3), tokens(10, 21, 22), owned_from=1)
+    assert (2, [[22], [11], [10]]) == (existing, groups(target, 3))
+
+
+def test_a_unified_tree_that_frees_more_than_duplicates_is_found_out(tmp_path: Path) -> None:
+    greedy = "\nUnifiedRadixCache.lookup = property(lambda self: setattr(self, 'surplus', 1))\n"
+    target = sglang(path=write_other(tmp_path, "unified", after=greedy), tree="unified")
+    with pytest.raises(TypeError):
+        target.match_prefix(tokens(1))
+    with pytest.raises(RuntimeError, match=r"freed \[10\]; its duplicates are \[\]"):
+        target.insert(tokens(1), tokens(10))
+
+
+def test_an_unlock_too_many_brings_a_receipt_all_the_same(tmp_path: Path) -> None:
+    target = sglang(path=write_other(tmp_path, "unified"), tree="unified")
+    target.insert(tokens(1), tokens(10))
+    node = target.match_prefix(tokens(1)).handle
+    with pytest.raises(AssertionError, match="Receipt"):
+        target.dec_ref(node)
+
+
+def test_a_core_that_was_not_asked_for_is_refused(tmp_path: Path) -> None:
+    path = write_other(tmp_path, "unified-rust")
+    with pytest.raises(ImportError, match=r"falls back on .*unified_tree_core: it wants Linux"):
+        sglang(path=path, tree="unified-rust")
+
+
+@pytest.mark.parametrize(
+    ("tree", "without", "message"),
+    [
+        ("unified-rust", "rust_tree_core/mem_cache.py", "no Rust core for this version of Python"),
+        ("cpp", "cpp_radix_tree/tree_v2.cpp", r"leaves out the C\+\+ of this tree"),
+        ("unified", "unified_radix_cache.py", "has none of .*unified_radix_cache"),
+    ],
+)
+def test_a_tree_that_lacks_a_part_says_so(
+    tree: str, without: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ImportError, match=message):
+        sglang(path=write_other(tmp_path, tree, without=without), tree=tree)
+
+
+def test_what_is_compiled_is_kept_by_the_content_of_its_folder(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    kept, source = tmp_path / "kept", tmp_path / "source"
+    source.mkdir()
+    made = []
+
+    def fail(name: str, _sources: object, build_directory: str, **_options: object) -> None:
+        made.append(name)
+        Path(build_directory, f"{name}.so").write_text("no library")
+
+    for header in ("one", "two", "one"):
+        (source / "tree.h").write_text(header)
+        with pytest.raises(ImportError):
+            load_once(fail, kept, "tree", [str(source / "tree.cpp")], flags=["-O3"])
+    assert (2, 2) == (len(made), len(list(kept.iterdir())))
+
+
+def test_a_compilation_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+
+    def fail(_name: str, _sources: object, **_options: object) -> None:
+        raise RuntimeError("no compiler")
+
+    with pytest.raises(RuntimeError, match="no compiler"):
+        load_once(fail, tmp_path / "kept", "tree", [str(tmp_path / "tree.cpp")])
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_a_tree_that_cannot_be_compiled_shows_the_telling_line(tmp_path: Path) -> None:
+    path = write_other(tmp_path, "cpp")
+    loader = tmp_path / MEM_CACHE / "cpp_radix_tree/radix_tree.py"
+    loader.write_text("raise RuntimeError('Error building\\nx.cpp:1: error: no\\nninja: stopped')")
+    with pytest.raises(ImportError, match=r"takes ninja and g\+\+\): x.cpp:1: error: no$"):
+        sglang(path=path, tree="cpp")
+
+
+def test_a_token_that_cpp_cannot_hold_is_refused_and_never_found(tmp_path: Path) -> None:
+    target = sglang(path=write_other(tmp_path, "cpp"), tree="cpp")
+    target.insert(tokens(1, 2), tokens(10, 11))
+    with pytest.raises(Refused, match="32 bits"):
+        target.insert(tokens(1, 2, 2**31), tokens(10, 11, 12))
+    assert 2 == target.match_prefix(tokens(1, 2, 2**31, 3)).length
+
+
+def test_a_type_error_of_cpp_over_something_else_is_its_own(tmp_path: Path) -> None:
+    fails = "\ndef fail(*_): raise TypeError('else')\nRadixCacheCpp.lookup = fail\n"
+    fails += "Store.add = fail\n"
+    target = sglang(path=write_other(tmp_path, "cpp", after=fails), tree="cpp")
+    for call in (target.match_prefix, lambda key: target.insert(key, tokens(10))):
+        with pytest.raises(TypeError, match="else"):
+            call(tokens(1))
+
+
+def test_an_unknown_tree_is_refused_with_its_choices(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'b-tree': choose one of classic, cpp, unified, unified"):
+        sglang(path=write(tmp_path, "newest"), tree="b-tree")
+
+
 # ------------------------------------------------------------------------------------- releases
 
 FOLDER = os.environ.get("RADIXCHECK_SGLANG_RELEASES", "")
@@ -758,3 +1102,63 @@ def test_a_release_with_pages_matches_whole_pages(release: Path) -> None:
     cache.insert([1, 2, 3, 4, 5, 6, 7, 8], [4, 5, 6, 7, 8, 9, 10, 11])
     lengths = [len(cache.match([1, 2, 3, 4, 5, 6, 7, 8][:end])[0]) for end in (3, 4, 7, 8)]
     assert [0, 4, 4, 8] == lengths
+
+
+def released(version: str, tree: str) -> Any:
+    """One parameter: a release and one of its trees, skipped where it is not there."""
+    path = Path(FOLDER) / version
+    is_there = bool(FOLDER) and path.is_dir()
+    missing = pytest.mark.skipif(not is_there, reason=f"no {version} in RADIXCHECK_SGLANG_RELEASES")
+    return pytest.param(path, tree, id=f"{version}-{tree}", marks=missing)
+
+
+UNIFIED_TREES = [released("0.5.23", "unified"), released("0.5.23", "unified-rust")]
+every_other_release = pytest.mark.parametrize(
+    ("release", "tree"), [*UNIFIED_TREES, released("0.5.10", "cpp")]
+)
+every_unified_release = pytest.mark.parametrize(("release", "tree"), UNIFIED_TREES)
+
+
+@every_other_release
+def test_another_tree_of_a_release_stores_splits_locks_and_evicts(release: Path, tree: str) -> None:
+    _skip_without_compiler(tree)
+    cache = Driven(release, tree=tree)
+    existing = [cache.insert([1, 2, 3, 4], [1, 2, 3, 4]), cache.insert([1, 2, 5], [8, 8, 5])]
+    slots, node = cache.match([1, 2, 5, 6])
+    delta, evictable = cache.target.inc_ref(node), cache.target.evictable_size()
+    victims = [cache.evict(9), cache.target.dec_ref(node), cache.evict(9), cache.match([1])[0]]
+    assert ([0, 2], [1, 2, 5], 2) == (existing, slots, evictable)
+    assert [[[3, 4]], None, [[5], [1, 2]], []] == victims
+    assert (None if tree == "cpp" else -3) == delta
+
+
+def _skip_without_compiler(tree: str) -> None:
+    if tree == "cpp" and not (shutil.which("ninja") and shutil.which("g++")):
+        pytest.skip("no ninja, or no g++")
+
+
+@every_unified_release
+@pytest.mark.parametrize("policy", ["lru", "mru", "fifo", "filo", "lfu", "slru", "priority"])
+def test_a_unified_tree_has_every_policy(release: Path, tree: str, policy: str) -> None:
+    cache = Driven(release, tree=tree, eviction=policy)
+    for key in ([1, 2], [7, 8], [7, 8]):
+        cache.insert(key, key)
+    assert ([[7, 8]] if policy in ("mru", "filo") else [[1, 2]]) == cache.evict(1)
+
+
+@every_unified_release
+def test_a_unified_tree_refuses_an_unlock_too_many(release: Path, tree: str) -> None:
+    cache = Driven(release, tree=tree)
+    cache.insert([1], [1])
+    _, node = cache.match([1])
+    with pytest.raises((AssertionError, RuntimeError), match="lock_ref=0"):
+        cache.target.dec_ref(node)
+
+
+@pytest.mark.parametrize(("release", "tree"), [released("0.5.10", "cpp")])
+def test_the_tree_in_cpp_drops_the_namespace(release: Path, tree: str) -> None:
+    """Public bug `sglang-10317-native-no-namespace`."""
+    _skip_without_compiler(tree)
+    cache = Driven(release, tree=tree)
+    cache.insert([1], [1])
+    assert 1 == cache.target.match_prefix(tokens(1), ("other",)).length

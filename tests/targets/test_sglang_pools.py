@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from radixcheck.hosts import Here
 from radixcheck.loop import Budget, run
 from radixcheck.registry import TargetError, resolve
 
@@ -24,14 +25,14 @@ def spec_of(release: str) -> str:
 
 @pytest.mark.parametrize("release", DRIVEN)
 def test_the_pools_of_a_release_are_spared(release: str) -> None:
-    report = run(resolve(spec_of(release)), seed=1, budget=Budget(max_operations=6000))
+    report = run(Here(resolve(spec_of(release))), seed=1, budget=Budget(max_operations=6000))
     assert ([], []) == (report.findings, report.missing)
 
 
 @pytest.mark.parametrize("release", DRIVEN)
 def test_they_take_back_what_nobody_holds(release: str) -> None:
     budget = Budget(max_operations=6000, first_only=True)
-    (finding,) = run(resolve(spec_of(release)), seed=1, budget=budget, misuse=True).findings
+    (finding,) = run(Here(resolve(spec_of(release))), seed=1, budget=budget, misuse=True).findings
     assert "double-free" == finding.violation.rule
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from radixcheck.capabilities import PoolCapabilities
+from radixcheck.hosts import Here
 from radixcheck.loop import Budget, Report, run
 from radixcheck.protocol import Refused
 from radixcheck.registry import TargetError, resolve
@@ -237,7 +238,8 @@ def row(cache: Any, request: str) -> list[int]:
 
 def judged(spec: str, operations: int = 3000) -> Report:
     """Judge a cache until the first finding."""
-    return run(resolve(spec), seed=1, budget=Budget(max_operations=operations, first_only=True))
+    budget = Budget(max_operations=operations, first_only=True)
+    return run(Here(resolve(spec)), seed=1, budget=budget)
 
 
 # ------------------------------------------------------------------------------ every shape

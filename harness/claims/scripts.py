@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from radixcheck.buffers import BadAnswer
-from radixcheck.cli.bench import Trouble, Unneeded
+from radixcheck.claims.bench import Trouble, Unneeded
 from radixcheck.operations import (
     Admit,
     Alloc,

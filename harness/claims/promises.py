@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from radixcheck.cli.bench import Bench, Trouble
-from radixcheck.cli.scripts import Stand
+from radixcheck.claims.bench import Bench, Trouble
+from radixcheck.claims.scripts import Stand
 from radixcheck.levels import level_of
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from radixcheck.cli.bench import Bench, Trouble, Unneeded
+from radixcheck.claims.bench import Bench, Trouble, Unneeded
 
 SIZES = ("evictable_size", "protected_size", "total_size")
 

@@ -18,7 +18,7 @@ from radixcheck.buffers import (
 )
 from radixcheck.checker import calls
 from radixcheck.checker.calls import Calls, read_length, read_match
-from radixcheck.clock import Clock
+from radixcheck.journal import JOURNAL, OUTSIDE, PLACE
 from radixcheck.operations import Namespace
 from radixcheck.protocol import Evicted, Handle, Match, Refused, Target
 from radixcheck.registry import Source
@@ -57,7 +57,7 @@ class Bench:
     def __init__(self, source: Source, config: Config) -> None:
         self.source = source
         self.config = config
-        self.clock = Clock()
+        self.clock = JOURNAL.clock()
         self.target: Target = source.open(config, self.clock)
         self.can = self.target.capabilities
         self.pool = SlotPool(self.can.page_size)
@@ -142,10 +142,13 @@ class Bench:
     def _call(self, name: str, method: Callable[..., Any] | None, *arguments: Any) -> Any:
         assert method is not None, name
         self.clock.advance()
+        JOURNAL.cells[PLACE] = 0  # an operation is running, if of no trace
         try:
             return method(*arguments)
         except calls.TARGET_ERRORS as error:
             raise self._raised(name, error) from error
+        finally:
+            JOURNAL.cells[PLACE] = OUTSIDE
 
     def _raised(self, name: str, error: BaseException) -> Trouble | Unneeded:
         if isinstance(error, Refused) and name == "insert":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
-from radixcheck.cli import plain, scripts
-from radixcheck.cli.bench import Bench, Fault, Trouble, Unneeded
-from radixcheck.cli.promises import promises
-from radixcheck.cli.scripts import Stand
+from radixcheck.claims import plain, scripts
+from radixcheck.claims.bench import Bench, Fault, Trouble, Unneeded
+from radixcheck.claims.promises import promises
+from radixcheck.claims.scripts import Stand
 from radixcheck.levels import level_of
 from radixcheck.registry import Source, TargetError
 from radixcheck.trace import Config
@@ -71,14 +72,20 @@ BY_LEVEL: dict[str, tuple[Callable[[Source, Config], Any], Sequence[Claim]]] = {
 """What a target of each level is put on, and what it is asked there."""
 
 
-def try_claims(source: Source) -> Iterator[Tried]:
-    """Check every claim, in turn, up to a vital one that is false."""
+def try_claim(source: Source, number: int) -> Tried | None:
+    """Check one claim, counted from 0; None if there are no more."""
     configs = source.configurations()
     bench, claims = BY_LEVEL[_level(source, configs[0])]
-    for claim in claims:
-        tried = _try(claim, bench, source, configs)
+    return _try(claims[number], bench, source, configs) if number < len(claims) else None
+
+
+def try_claims(try_one: Callable[[int], Tried | None]) -> Iterator[Tried]:
+    """Check every claim, in turn, up to a vital one that is false."""
+    for number in count():
+        if (tried := try_one(number)) is None:
+            return
         yield tried
-        if tried.trouble is not None and claim.vital:
+        if tried.trouble is not None and tried.claim.vital:
             return
 
 

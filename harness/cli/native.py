@@ -1,0 +1,76 @@
+"""``radixcheck native``: from C or C++ sources to a target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from radixcheck.cli.codes import Code
+from radixcheck.cli.errors import guarded
+
+native = typer.Typer(name="native", help="Targets in C and C++.", no_args_is_help=True)
+
+Sources = Annotated[
+    Path,
+    Argument(
+        metavar="PATH",
+        help="A .cpp or .c file, or a folder with a CMakeLists.txt that makes one library.",
+        show_default=False,
+    ),
+]
+Sanitize = Annotated[
+    str,
+    Option(
+        "--sanitize",
+        metavar="LIST",
+        help="Sanitizers to build it with: address,undefined or thread.",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    Option(
+        "--out",
+        metavar="FILE",
+        help="Where to put the library. Default: a cache folder.",
+        show_default=False,
+    ),
+]
+
+
+@native.command()
+@guarded
+def build(path: Sources, sanitize: Sanitize = "", out: Out = None) -> None:
+    """Build a library, and print where it is and the spec to run it by.
+
+    It includes radixcheck_target.h without being told where that is. CXX and CC name the compiler.
+    """
+    from radixcheck.registry import TargetError
+    from radixcheck.report import Screen
+    from radixcheck.targets.native.build import BuildError, Recipe
+    from radixcheck.targets.native.build import build as build_library
+
+    try:
+        library = build_library(Recipe(path, tuple(filter(None, sanitize.split(",")))), out)
+    except BuildError as error:
+        raise TargetError(
+            str(error), "docs/writing-a-native-target.md has one that builds"
+        ) from None
+    screen = Screen()
+    screen.say_whole(str(library))
+    screen.say_whole(f"radixcheck run native:{library}")
+    raise typer.Exit(Code.CLEAN)
+
+
+@native.command()
+@guarded
+def header() -> None:
+    """Print where radixcheck_target.h is, for an -I of your own."""
+    from radixcheck.report import Screen
+    from radixcheck.targets.native.abi import HEADER
+
+    Screen().say_whole(str(HEADER))
+    raise typer.Exit(Code.CLEAN)

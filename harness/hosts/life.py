@@ -1,0 +1,46 @@
+"""What only the operating system can do about a process: end it with its parent, tell its size."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+from radixcheck.sanitizers import RUNTIME
+
+_SET_DEATH_SIGNAL = 1
+"""``PR_SET_PDEATHSIG`` of Linux."""
+
+
+def die_with(parent: int) -> None:
+    """End this process as soon as `parent`, which started it, is gone, however that ends.
+
+    Linux does that. Elsewhere the end of the channel between the two must do.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:  # it was gone before
+        os._exit(0)
+
+
+def is_sanitized() -> bool:
+    """Tell whether the runtime of a sanitizer was put into this process before anything else."""
+    try:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return RUNTIME.search(maps) is not None
+
+
+def resident_bytes(pid: int) -> int:
+    """Count the memory that a process has in use, as far as the system tells; else 0."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as told:
+            return int(told.read().split()[1]) * _PAGE_BYTES
+    except OSError:
+        return 0
+
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,274 @@
+"""What runs in a worker: a process that imports the target once, and forks one that judges.
+
+::
+
+    parent ──question──► worker ──question──► child     judges until it dies
+           ◄──answer──── (imports) ◄──answer──          tells the journal what it is at
+
+The child does everything that could end it: it opens targets, calls them, and compares. The worker
+watches. When the child dies it says how, and forks the next, which costs milliseconds: so a crash
+can be shrunk by hundreds of probes.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import select
+import signal
+import sys
+import time
+from functools import partial
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
+
+import msgspec
+
+from radixcheck.buffers import BadAnswer
+from radixcheck.collecting import rare_collections
+from radixcheck.hosts.channel import Channel
+from radixcheck.hosts.here import Here
+from radixcheck.hosts.life import die_with, is_sanitized, resident_bytes
+from radixcheck.hosts.wire import (
+    METHODS,
+    Answered,
+    Died,
+    Failed,
+    encode,
+    read,
+    read_question,
+)
+from radixcheck.journal import CALLS, JOURNAL, OUTSIDE, PLACE
+from radixcheck.registry import Source, TargetError, resolve
+from radixcheck.sanitizers import NotPreloaded
+
+LOOK_EVERY_S = 0.02
+"""So often the worker looks at a child that has not answered yet."""
+
+WEIGH_EVERY = 16
+"""After so many answers a child is looked at that has never been slow enough to be."""
+
+OPENING_S = 120.0
+"""The patience while no operation runs: a target may be compiled before it opens."""
+
+MOST_SAID = 4_000_000
+"""Bytes of output after which a target's words are forgotten, for it to begin anew."""
+
+TOLD_S = 0.02
+"""A child that hangs has so long to say where."""
+
+Limit: TypeAlias = Literal["", "time", "memory"]
+
+
+class Orders(NamedTuple):
+    """What a worker is told when it starts, on its command line."""
+
+    spec: str
+    channel: int
+    """Descriptor of the socket to the parent."""
+    journal: int
+    """Descriptor of the file to map."""
+    memory_bytes: int
+    parent: int
+    """The process without which there is no reason to live."""
+
+
+def main(arguments: list[str]) -> None:
+    """Serve the parent until it is gone."""
+    orders = Orders(arguments[0], *map(int, arguments[1:]))
+    die_with(orders.parent)
+    above = Channel.of(orders.channel)
+    JOURNAL.share(orders.journal)
+    _tell_where()
+    try:
+        source = resolve(orders.spec)
+    except Exception as error:
+        while above.receive() is not None:
+            above.send(encode(_failed(error)))
+        return
+    gc.collect()
+    gc.freeze()  # what is imported is shared with every child, as long as nobody touches it
+    _Worker(source, above, orders.memory_bytes).serve()
+
+
+# ---- the worker --------------------------------------------------------------------------
+
+
+class _Child(NamedTuple):
+    pid: int
+    channel: Channel
+
+    def end(self) -> int:
+        """Kill it, if it lives, and return its wait status."""
+        os.kill(self.pid, signal.SIGKILL)
+        return self.buried()
+
+    def buried(self) -> int:
+        """Wait for its end, and return its wait status."""
+        self.channel.close()
+        return os.waitpid(self.pid, 0)[1]
+
+
+class _Worker:
+    def __init__(self, source: Source, above: Channel, memory_bytes: int) -> None:
+        self._source = source
+        self._above = above
+        self._memory_bytes = memory_bytes
+        self._child: _Child | None = None
+        self._answers = 0
+
+    def serve(self) -> None:
+        """Pass questions down and answers up."""
+        while (question := self._above.receive()) is not None:
+            answer = self._answer(question)
+            if answer is None:
+                break
+            self._above.send(answer)
+        if self._child is not None:
+            self._child.end()
+
+    def _answer(self, question: bytes) -> bytes | None:
+        """Return the child's answer, or how it died; None where nobody wants to know any more."""
+        patience_s = read_question(question)[0]
+        _forget_output()
+        child = self._child = self._child or self._fork()
+        child.channel.send(question)
+        watch = _Watch(child.pid, patience_s, self._memory_bytes)
+        while not (ready := _ready(child.channel, self._above)):
+            if limit := watch.exceeded():
+                return self._ended(limit, patience_s)
+        if self._above in ready:
+            return None
+        if (answer := child.channel.receive()) is None:
+            self._child = None
+            return encode(_death(child.buried()))
+        self._answers += 1
+        if self._answers % WEIGH_EVERY == 0 and watch.is_too_big():
+            self._child = None  # grown over many traces, which is the fault of none
+            child.end()
+        return answer
+
+    def _ended(self, limit: Limit, patience_s: float) -> bytes:
+        child, self._child = self._child, None
+        assert child is not None
+        if limit == "time":
+            os.kill(child.pid, signal.SIGUSR1)
+            select.select([child.channel], [], [], TOLD_S)
+        child.end()
+        allowed = patience_s if limit == "time" else self._memory_bytes
+        return encode(Died(limit=limit, allowed=allowed))
+
+    def _fork(self) -> _Child:
+        ours, theirs = Channel.pair()
+        worker = os.getpid()
+        if pid := os.fork():
+            theirs.close()
+            return _Child(pid, ours)
+        die_with(worker)
+        self._above.close()
+        ours.close()
+        _judge(Here(self._source), theirs)
+
+
+def _ready(*channels: Channel) -> list[Channel]:
+    return select.select(channels, [], [], LOOK_EVERY_S)[0]
+
+
+def _death(wait_status: int) -> Died:
+    if os.WIFSIGNALED(wait_status):
+        return Died(signal=os.WTERMSIG(wait_status))
+    return Died(status=os.WEXITSTATUS(wait_status))
+
+
+def _forget_output() -> None:
+    """Both streams are one file, opened to append: what is cut off makes room."""
+    if os.fstat(2).st_size:
+        os.ftruncate(2, 0)
+
+
+class _Watch:
+    """Looks from outside whether a child gets on, and how big it is."""
+
+    def __init__(self, pid: int, patience_s: float, memory_bytes: int) -> None:
+        self._pid = pid
+        self._patience_s = patience_s
+        self._memory_bytes = memory_bytes
+        self._seen = (OUTSIDE, -1)
+        self._since_s = time.monotonic()
+
+    def exceeded(self) -> Limit:
+        """Name the limit that the child exceeds."""
+        if os.fstat(2).st_size > MOST_SAID:
+            _forget_output()
+        if self.is_too_big():
+            return "memory"
+        seen = JOURNAL.cells[PLACE], JOURNAL.cells[CALLS]
+        now_s = time.monotonic()
+        if seen != self._seen:
+            self._seen, self._since_s = seen, now_s
+        patience_s = max(OPENING_S, self._patience_s) if seen[0] == OUTSIDE else self._patience_s
+        return "time" if now_s - self._since_s > patience_s else ""
+
+    def is_too_big(self) -> bool:
+        """Tell whether the child has more memory than it may."""
+        return resident_bytes(self._pid) > self._memory_bytes
+
+
+# ---- the child ---------------------------------------------------------------------------
+
+
+@rare_collections()
+def _judge(host: Here, above: Channel) -> NoReturn:
+    """Answer one question after the other, until this process dies of one."""
+    while (question := above.receive()) is not None:
+        above.send(_tried(host, question))
+    os._exit(0)
+
+
+def _tell_where() -> None:
+    """Write the frames to stderr when a fatal signal comes, or the one for a child that hangs.
+
+    Where a sanitizer is loaded, it says more about a fatal signal, if it is the one to be told.
+    """
+    faulthandler.register(signal.SIGUSR1)
+    if not is_sanitized():
+        faulthandler.enable()
+
+
+def _tried(host: Here, question: bytes) -> bytes:
+    _, name, arguments = read_question(question)
+    method = METHODS[name]
+    try:
+        answer = partial(getattr(host, name), *read(method.takes, arguments))
+        return encode(Answered(msgspec.Raw(encode(method.tell(answer())))))
+    except BaseException as error:
+        return encode(_failed(error))
+
+
+def _failed(error: BaseException) -> Failed:
+    notes = tuple(getattr(error, "__notes__", ()))
+    if isinstance(error, TargetError):
+        library = _library(error)
+        return Failed("target", error.message, error.hint, error.fault, notes, library)
+    if isinstance(error, BadAnswer):
+        return Failed("adapter", str(error), notes=notes)
+    told: Any = f"in the worker: {type(error).__name__}: {error}"
+    return Failed("harness", told, notes=(*notes, *_frames(error)))
+
+
+def _library(error: BaseException) -> str:
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, NotPreloaded):
+        cause = cause.__cause__
+    return str(cause.library) if cause else ""
+
+
+def _frames(error: BaseException) -> list[str]:
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f"{frame.filename}:{frame.lineno}, in {frame.name}" for frame in frames]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

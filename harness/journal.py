@@ -1,0 +1,89 @@
+"""What a process that judges is at, noted before each call, where whoever watches it can read it.
+
+Two numbers in memory that both have mapped. Nothing else is exchanged while a trace runs, and what
+they say outlives the process::
+
+    place   the operation of the trace that runs, or `OUTSIDE`
+    calls   how many calls have begun: as long as it grows, nothing hangs
+
+Nobody watches a process that judges its own target. Then they are two numbers in a list.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from radixcheck.clock import Clock
+
+PLACE, CALLS = 0, 1
+"""Where in `Cells` each number stands."""
+
+OUTSIDE = -1
+"""The place while no operation runs: a target is opened, or a verdict is written."""
+
+BYTES = 16
+
+Cells: TypeAlias = "list[int] | memoryview[int]"
+
+
+class Stopped(BaseException):
+    """A trace was to be run up to this call. No target can catch it: it is raised outside of it."""
+
+    def __init__(self, reading: float) -> None:
+        super().__init__()
+        self.reading = reading
+        """What the clock shows during the call."""
+
+
+class Journal:
+    """The journal of a process. There is one: `JOURNAL`."""
+
+    def __init__(self) -> None:
+        self.cells: Cells = [OUTSIDE, 0]
+        self.shared = False
+        self._last = 0
+
+    def share(self, descriptor: int) -> None:
+        """From now on write into the first `BYTES` of this file, which others may map too."""
+        self.cells = mapped(descriptor)
+        self.shared = True
+
+    def clock(self) -> Clock:
+        """Make a clock for one trace; of a shared journal, one that counts the calls."""
+        return _CountingClock(self.cells, self._last) if self.shared else Clock()
+
+    @contextmanager
+    def stopping(self, calls: int) -> Iterator[None]:
+        """Meanwhile let the clocks that are made raise `Stopped` when so many calls have begun."""
+        self._last = calls
+        try:
+            yield
+        finally:
+            self._last = 0
+
+
+class _CountingClock(Clock):
+    """Every call of an operation, and of an audit, begins with an advance."""
+
+    def __init__(self, cells: Cells, last: int) -> None:
+        super().__init__()
+        self._cells = cells
+        self._last = last
+
+    def advance(self) -> float:
+        reading = super().advance()
+        self._cells[CALLS] += 1
+        if self._cells[CALLS] == self._last:
+            raise Stopped(reading)
+        return reading
+
+
+def mapped(descriptor: int) -> Cells:
+    """Map the cells that lie in a file of `BYTES` or more."""
+    return memoryview(mmap.mmap(descriptor, BYTES)).cast("q")
+
+
+JOURNAL = Journal()
