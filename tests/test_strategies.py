@@ -24,6 +24,8 @@ from radixcheck.targets.liars import LIARS
 from radixcheck.trace import Trace, load
 from radixcheck.verdict import check
 
+pytestmark = pytest.mark.slow
+
 QUICK = settings(
     max_examples=20,
     deadline=None,

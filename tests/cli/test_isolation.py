@@ -19,6 +19,8 @@ from radixcheck.cli.options import size
 from radixcheck.hosts import Here, Host, Isolated, Limits
 from radixcheck.operations import Insert, MatchPrefix
 
+pytestmark = pytest.mark.slow
+
 Call: TypeAlias = Callable[..., Result]
 Save: TypeAlias = Callable[..., Path]
 

@@ -27,6 +27,8 @@ from radixcheck.targets.radix_paged import RadixPaged
 from radixcheck.trace import Config, Trace
 from radixcheck.verdict import check
 
+pytestmark = pytest.mark.slow
+
 Open = Callable[[Config, Any], Any]
 
 

@@ -24,6 +24,8 @@ from radixcheck.registry import TargetError, resolve
 from radixcheck.targets.fatal import FATAL
 from radixcheck.trace import Trace
 
+pytestmark = pytest.mark.slow
+
 Isolate: TypeAlias = Callable[..., Isolated]
 
 FATAL_TARGETS = "radixcheck.targets.fatal"

@@ -34,6 +34,8 @@ from radixcheck.targets.mutants.memory import PoolArrays
 from radixcheck.trace import Trace, dumps, loads
 from radixcheck.verdict import check, replay
 
+pytestmark = pytest.mark.slow
+
 WITHOUT_TORCH = sorted(name for name in MEMORY_LIARS if "Tensors" not in name)
 HONEST = ("Preallocates", "Doubles", "KeepsFreedBlocks", "KeepsTimes")
 SEEDS = range(10)

@@ -15,6 +15,8 @@ from radixcheck.targets.native.abi import ABI_VERSION, HEADER, OPTIONAL, REQUIRE
 from radixcheck.targets.native.build import SANITIZERS
 from radixcheck.targets.native.radix_cpp import MUTANTS
 
+pytestmark = pytest.mark.slow
+
 TESTS = Path(__file__).parents[1]
 TEXT = (TESTS.parent / "docs" / "writing-a-native-target.md").read_text(encoding="utf-8")
 

@@ -18,6 +18,8 @@ from radixcheck.targets.native.radix_cpp import MUTANTS, SOURCES, supports
 from radixcheck.trace import Config, Trace
 from radixcheck.verdict import check
 
+pytestmark = pytest.mark.slow
+
 OPERATIONS = 400
 MOST_OPERATIONS = 6
 BUDGET = Budget(max_time_s=120, max_operations=20_000, first_only=True)

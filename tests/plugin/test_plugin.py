@@ -14,6 +14,8 @@ import pytest
 
 from radixcheck import corpus
 
+pytestmark = pytest.mark.slow
+
 Pytest: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
 
 CACHE = '''
