@@ -54,7 +54,10 @@ class Ledger:
 
     def take(self, slots: Sequence[int], owner: Owner) -> None:
         """Let `owner` hold `slots`, which are free."""
-        self.owner.update(dict.fromkeys(slots, owner))
+        if len(slots) == 1:
+            self.owner[slots[0]] = owner
+        else:
+            self.owner.update(dict.fromkeys(slots, owner))
         if self.together > 1:
             self._count(slots, +1)
 

@@ -78,7 +78,7 @@ class Recorder:
         """Who had a slot last that was the first of an alloc."""
         self.pool = pool
         """The real one."""
-        self._first, self._end = can.reserved, can.end
+        self._range = range(can.reserved, can.end)
         self._size, self._ordered = can.page_size, can.ordered
         self._running = running
         self._breaks = breaks
@@ -94,9 +94,9 @@ class Recorder:
     def serve(self, request: Request | None, method: str) -> None:
         """A call begins; what it takes is for `request`."""
         self._request, self._method = request, method
-        self.freed, self.taken, self.refused, self.evictions, self.before = [], 0, 0, 0, None
+        self.taken, self.refused, self.evictions, self.before = 0, 0, 0, None
         self.owned = len(request.own) if request else 0
-        self.given = set()
+        self.freed, self.given = [], set()
 
     # ---- the pool's methods --------------------------------------------------------------
 
@@ -166,11 +166,13 @@ class Recorder:
 
     def _plainly_good(self, slots: Sequence[int], fresh: set[int], num_tokens: int) -> bool:
         """Tell at a glance that nothing is wrong, where that can be told at a glance."""
+        if self._ordered or not len(slots) == num_tokens == len(fresh):
+            return False
+        if num_tokens == 1:  # a decode
+            return self._size == 1 and slots[0] in self._range and slots[0] not in self.ledger.owner
         return (
-            len(slots) == num_tokens == len(fresh)
-            and self.ledger.owner.keys().isdisjoint(fresh)
-            and not (fresh and (min(fresh) < self._first or max(fresh) >= self._end))
-            and not self._ordered
+            self.ledger.owner.keys().isdisjoint(fresh)
+            and not (fresh and (min(fresh) < self._range.start or max(fresh) >= self._range.stop))
             and (self._size == 1 or not answers.torn(slots, self._size))
         )
 

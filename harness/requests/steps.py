@@ -212,7 +212,7 @@ def decode(trial: Trial, operation: Decode) -> Outcome | None:
         if trial.broken or isinstance(outcome, Refusal):
             return outcome
         inside = computed % trial.page_size
-        trial.saw("decoded-into-page" if inside else "decoded-into-new-page")
+        trial.reached["decoded-into-page" if inside else "decoded-into-new-page"] += 1
     if trial.may_go_on(request, request.row):
         request.sample(operation.token)
     return outcome
