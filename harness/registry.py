@@ -114,7 +114,7 @@ class Source:
             TargetError: an argument is missing, the factory raised, or it answered no target.
         """
         keywords: dict[str, Any] = self.keywords(config or {})
-        if clock is not None and self.accepts("clock"):
+        if clock is not None and self.accepts("clock") and self.overrides.get("clock") != "own":
             keywords["clock"] = clock
         self._check_required(keywords)
         try:
