@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
+from uuid import uuid4
 
 import pytest
 
@@ -37,6 +38,7 @@ OWN = '''
 import os
 import signal
 from pathlib import Path
+from uuid import uuid4
 
 from radixcheck.targets.radix import Radix
 
@@ -105,14 +107,19 @@ def judged(host: Isolated | Here, **budget: int | bool) -> Report:
     return run(host, seed=1, budget=Budget(**budget))  # type: ignore[arg-type]
 
 
-def workers() -> dict[int, int]:
-    """Return every process that runs a worker, or was forked by one, with its parent's number."""
+def workers(mark: str = "") -> dict[int, int]:
+    """Return every process that runs a worker, or was forked by one, with its parent's number.
+
+    Args:
+        mark: count only those whose environment says so; other tests have workers too.
+    """
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended meanwhile
             stat = (folder / "stat").read_text().rpartition(") ")[2].split()
             runs = b"radixcheck.hosts.worker" in (folder / "cmdline").read_bytes()
-            if runs and stat[0] != "Z":
+            marked = mark.encode() in (folder / "environ").read_bytes()
+            if runs and marked and stat[0] != "Z":
                 found[int(folder.name)] = int(stat[1])
     return found
 
@@ -349,20 +356,21 @@ host.check(Trace((Insert((1, 2)), MatchPrefix((1,)))))
 def test_no_exit_of_the_judge_leaves_an_orphan(
     spec: str, then: str, number: signal.Signals | None
 ) -> None:
-    before = set(workers())
+    mark = f"RADIXCHECK_TEST={uuid4()}"
     judge = subprocess.Popen(
         [sys.executable, "-c", JUDGES.format(then=then), spec],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        env={**os.environ, "RADIXCHECK_TEST": mark.partition("=")[2]},
     )
     assert judge.stdout is not None
     assert b"ready\n" == judge.stdout.readline()
     if number is not None:
         time.sleep(0.3)
-        assert set(workers()) - before
+        assert workers(mark)
         judge.send_signal(number)
     judge.communicate(timeout=30)
     deadline = time.monotonic() + 5
-    while set(workers()) - before and time.monotonic() < deadline:
+    while workers(mark) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert set() == set(workers()) - before
+    assert {} == workers(mark)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
@@ -83,12 +84,15 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(project: Path) -> Pytest:
-    """Run pytest in the project."""
+    """Run pytest in the project, with a cache of its own: under tox all would share one."""
 
     def run(*arguments: str, python: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
         options = ("-p", "no:randomly", "--radix-profile", "smoke")
         command = [sys.executable, *python, "-m", "pytest", *options, *arguments]
-        return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+        own = {name: text for name, text in os.environ.items() if name != "TOX_ENV_DIR"}
+        return subprocess.run(
+            command, cwd=project, env=own, capture_output=True, text=True, check=False
+        )
 
     return run
 
