@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from radixcheck.buffers import make_slots
+from radixcheck.capabilities import AnyCapabilities
 from radixcheck.protocol import Target
 
 ANNOUNCED = ("protected_size", "total_size", "reset", "dump")
@@ -48,11 +49,19 @@ def unkept(target: Target, config: Mapping[str, Any]) -> Iterator[Unkept]:
         if promised and not _accepts(method, name):
             seen = f"{method.__name__} takes no {name}, although the capabilities promise it"
             yield Unkept(seen, "capability", f"add the parameter {name}, or promise none")
+    yield from cannot_be_made(can)
+
+
+def cannot_be_made(can: AnyCapabilities) -> Iterator[Unkept]:
+    """Yield why slots of the promised type, on the promised device, cannot be made here."""
     try:
-        make_slots(can.slots_as, [])
+        make_slots(can.slots_as, [], can.device if can.slots_as == "torch" else None)
     except ImportError as error:
         seen = f"slots_as={can.slots_as!r}, but {error}"
         yield Unkept(seen, "capability", f"install {can.slots_as}")
+    except (RuntimeError, AssertionError) as error:
+        seen = f"device={can.device!r} is not there: {str(error).partition(chr(10))[0]}"
+        yield Unkept(seen, "capability", "choose a device that this machine has, such as cpu")
 
 
 def _accepts(method: Callable[..., Any], name: str) -> bool:

@@ -43,7 +43,7 @@ MAY_IMPORT = {  # layer: what it may import of radixcheck, itself aside
     | {"sanitizers"},
     "corpora": set(),
     "registry": VOCABULARY,
-    "promises": {"protocol", "buffers"},
+    "promises": {"protocol", "buffers", "capabilities"},
     "situations": VOCABULARY | {"reference"},
     "levels": VOCABULARY
     | {"checker", "generate", "pools", "program", "promises", "requests", "situations"},

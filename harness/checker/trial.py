@@ -9,7 +9,7 @@ from typing import Any
 
 from radixcheck.buffers import OVERWRITTEN, make_tokens, overwrite, slots_maker, unchanged
 from radixcheck.checker.broken import Broken, listed
-from radixcheck.checker.calls import Calls, failure
+from radixcheck.checker.calls import Calls, failure, said
 from radixcheck.checker.sizes import Sizes
 from radixcheck.checker.weights import Scales
 from radixcheck.checker.witness import Witness
@@ -111,7 +111,7 @@ class Trial:
             return Failure(type(error).__name__, error.what)
         if may_refuse and (isinstance(error, Refused) or self.disabled):
             self.refused = True
-            return Refusal(str(error))
+            return Refusal(said(error))
         what: Failure = failure(error)
         self.breaks("unexpected-error", "an answer", f"{what.error}: {what.message}", what.where)
         return what

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from radixcheck.buffers import BadAnswer
 from radixcheck.checker.broken import counted, listed
-from radixcheck.checker.calls import TARGET_ERRORS
+from radixcheck.checker.calls import TARGET_ERRORS, said
 from radixcheck.clock import Clock
 from radixcheck.finding import Holding, Snapshot, Step
 from radixcheck.operations import (
@@ -158,7 +158,7 @@ def _misuse(
         if trial.capabilities.misuse == "ignored":
             return trial.failed(error)
         trial.refused, trial.given = True, f"the free listed {listed(slots)}"
-        return Refusal(str(error))
+        return Refusal(said(error))
     if trial.capabilities.misuse == "raises":
         trial.breaks("double-free", f"a refusal: {what}", f"accepted {listed(slots)}")
     elif held is not None and not probe.left_alone(trial):

@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from radixcheck.buffers import make_slots
-from radixcheck.promises import Unkept
+from radixcheck.promises import Unkept, cannot_be_made
 from radixcheck.protocol import Pool
 
 CALLED_WITH = {
@@ -35,15 +34,7 @@ def unkept(pool: Pool, config: Mapping[str, Any]) -> Iterator[Unkept]:
         if hasattr(pool, method) and not _takes(getattr(pool, method), bool(argument)):
             seen = f"{method} cannot be called as {method}({argument})"
             yield Unkept(seen, "adapter", "radixcheck.protocol says how each method is called")
-    try:
-        make_slots(can.slots_as, [], can.device if can.slots_as == "torch" else None)
-    except ImportError as error:
-        yield Unkept(
-            f"slots_as={can.slots_as!r}, but {error}", "capability", f"install {can.slots_as}"
-        )
-    except (RuntimeError, AssertionError) as error:
-        seen = f"device={can.device!r} is not there: {str(error).partition(chr(10))[0]}"
-        yield Unkept(seen, "capability", "choose a device that this machine has, such as cpu")
+    yield from cannot_be_made(can)
 
 
 def _takes(method: Any, arguments: int) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from radixcheck.buffers import BadAnswer, read_slots
 from radixcheck.checker.broken import Broken, counted, listed
-from radixcheck.checker.calls import TARGET_ERRORS, failure, read_length
+from radixcheck.checker.calls import TARGET_ERRORS, failure, read_length, said
 from radixcheck.operations import Failure, Outcome, QueueOrder, Refusal, Skipped
 from radixcheck.protocol import Refused, RequestCache
 from radixcheck.reference import scheduler
@@ -115,10 +115,10 @@ class Trial:
             raise
         except TARGET_ERRORS as error:
             if isinstance(error, Refused) and method in MAY_REFUSE:
-                return Refusal(str(error))
+                return Refusal(said(error))
             if isinstance(error, Interrupted):
                 self.saw("eviction-interrupted")
-                return Refusal(str(error))
+                return Refusal(said(error))
             return self.failed(error)
 
     # ---- the queue -----------------------------------------------------------------------
