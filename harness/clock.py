@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from radixcheck.capabilities import Capabilities
 
@@ -12,6 +13,8 @@ UNKNOWN_RESOLUTION_S = 2.0
 """What an own clock that says nothing is trusted with: even one that counts whole seconds has moved
 on by then."""
 
+
+Method: TypeAlias = Callable[[], Any]
 
 OFFSET = 1 / 1024
 """A clock that is set back goes on beside its old readings. If it met one again, a target that saw
@@ -37,14 +40,19 @@ class Clock:
 
     def advance(self) -> float:
         """Move on to the next operation, and return its reading."""
-        self.moves += 1
+        before = self.reading
         if (delta := self._delta) == 1:
-            self.reading += 1
+            self.reading = before + 1
         else:
             self._delta = 1
-            self.reading += delta if delta >= 0 else delta + OFFSET
-            self.moves -= not delta
+            self.reading = before + (delta if delta >= 0 else delta + OFFSET)
+        if self.reading != before:  # far from 0 a float has no next second
+            self.moves += 1
         return self.reading
+
+    def counted(self, method: Method) -> Method:
+        """Return a method of the target as it is to be called where somebody counts the calls."""
+        return method
 
 
 class Ages:

@@ -251,6 +251,8 @@ def _check(kind: type) -> None:
     """See that things of a kind can be copied whole."""
     if kind in KNOWN:
         return
+    if kind is object:
+        raise Unfaithful("a bare object() is known by its identity, which no copy has")
     if issubclass(kind, tuple) and kind.__getstate__ is object.__getstate__:  # a named one
         return
     own = [name for name in OWN_COPIES if getattr(kind, name) is not getattr(object, name)]
@@ -287,7 +289,16 @@ def _is_local(thing: object) -> bool:
 
 
 def _is_frozen(thing: object) -> bool:
-    return isinstance(thing, Struct) and thing.__struct_config__.frozen
+    """Tell whether a struct never changes, nor anything in it."""
+    if not isinstance(thing, Struct) or not thing.__struct_config__.frozen:
+        return False
+    return all(_is_constant(getattr(thing, name)) for name in thing.__struct_fields__)
+
+
+def _is_constant(thing: object) -> bool:
+    if isinstance(thing, tuple | frozenset):
+        return all(map(_is_constant, thing))
+    return isinstance(thing, PLAIN + ATOMS) or _is_frozen(thing)
 
 
 def _has_attributes(thing: object) -> bool:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from radixcheck.clock import Clock
+from radixcheck.clock import Clock, Method
 
 PLACE, CALLS = 0, 1
 """Where in `Cells` each number stands."""
@@ -79,6 +79,15 @@ class _CountingClock(Clock):
         if self._cells[CALLS] == self._last:
             raise Stopped(reading)
         return reading
+
+    def counted(self, method: Method) -> Method:
+        def call() -> Any:
+            self._cells[CALLS] += 1
+            if self._cells[CALLS] == self._last:
+                raise Stopped(self.reading)
+            return method()
+
+        return call
 
 
 def mapped(descriptor: int) -> Cells:

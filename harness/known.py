@@ -119,7 +119,8 @@ def settle(
     """
     occurred = set(seen)
     for each in known:
-        clean = tally[each.name] = 0 if each in occurred else tally.get(each.name, 0) + 1
+        key = f"{each.name}: {each.reason}"  # two entries may name the same
+        clean = tally[key] = 0 if each in occurred else tally.get(key, 0) + 1
         if each.is_over(today):
             yield f"remove me: {each.name} expired on {each.expires}"
         elif clean >= each.clean_runs:

@@ -6,7 +6,7 @@ An alarm against one of them is a bug of radixcheck, never of the target.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from msgspec import structs
 
@@ -14,11 +14,13 @@ from radixcheck.protocol import Match, Refused
 from radixcheck.targets.bookkeeper import Books, RadixRequests
 from radixcheck.targets.pools.plain import PoolCounted, PoolExclusive, PoolPaged
 
+Kind = TypeVar("Kind", bound=type[RadixRequests])
+
 REQUEST_HONEST: dict[str, type[RadixRequests]] = {}
 """Every honest near-miss by the name of its class."""
 
 
-def honest(target: type[RadixRequests]) -> type[RadixRequests]:
+def honest(target: Kind) -> Kind:
     """List a class in `REQUEST_HONEST`."""
     REQUEST_HONEST[target.__name__] = target
     return target

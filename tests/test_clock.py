@@ -49,3 +49,11 @@ def test_readings_of_an_own_clock_may_tie(resolution_s: float | None, least: flo
     ages.next()
     ages.next()
     assert least <= ages.slack < least + 1
+
+
+def test_far_from_zero_a_clock_that_cannot_move_has_not_moved() -> None:
+    clock = Clock()
+    clock.tick(-(2**53) - 3)
+    moves = [(clock.advance(), clock.moves) for _ in range(3)]
+    readings = [reading for reading, _ in moves]
+    assert len(set(readings)) == moves[-1][1]

@@ -293,3 +293,16 @@ def test_what_may_not_be_copied_whole_is_refused_when_it_comes(named: str) -> No
     holder.thing = MADE[named]()
     with pytest.raises(Unfaithful, match=named):
         copies.save()
+
+
+def test_what_is_known_by_its_identity_is_not_copied() -> None:
+    class Marks(Radix):
+        def __init__(self) -> None:
+            super().__init__()
+            self.marks: list[object] = []
+
+    target = Marks()
+    copies = Copies(target)
+    target.marks.append(object())
+    with pytest.raises(Unfaithful, match="known by its identity"):
+        copies.save()

@@ -205,8 +205,9 @@ class Checker:
 
     def _walk(self) -> None:
         trial = self.trial
-        if trial.calls.dump is not None:
-            trial.broken += structure.contradictions(list(trial.calls.dump()), trial.capabilities)
+        if (dump := trial.calls.dump) is not None:
+            nodes = list(trial.clock.counted(dump)())
+            trial.broken += structure.contradictions(nodes, trial.capabilities)
         stored = len(trial.model.owner)
         pause = stored // SELDOM if self._thorough else max(SELDOM, stored)
         self._next_look = trial.step + pause

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from radixcheck.capabilities import Capabilities
 from radixcheck.checker.calls import TARGET_ERRORS, read_length
+from radixcheck.clock import Clock
 from radixcheck.protocol import Target
 from radixcheck.reference.model import Model
 
@@ -42,7 +43,9 @@ class Sizes:
     prefix, and then the evictable and the protected size lie in an interval.
     """
 
-    def __init__(self, target: Target, capabilities: Capabilities, model: Model) -> None:
+    def __init__(
+        self, target: Target, capabilities: Capabilities, model: Model, clock: Clock
+    ) -> None:
         self._model = model
         self._nobody_knows = not capabilities.match_splits and capabilities.edges == "grow-or-merge"
         every = (
@@ -52,7 +55,7 @@ class Sizes:
         )
         sizes = {
             presence: [
-                _Size(name, getattr(target, name), expected)
+                _Size(name, clock.counted(getattr(target, name)), expected)
                 for name, expected in every
                 if getattr(capabilities, name) == presence and hasattr(target, name)
             ]

@@ -55,7 +55,7 @@ class Trial:
         self.capabilities = can = target.capabilities
         self.calls = Calls(target)
         self.model = Model(can)
-        self.sizes = Sizes(target, can, self.model)
+        self.sizes = Sizes(target, can, self.model, clock)
         self.pool = SlotPool(can.page_size)
         self.scales = Scales(target) if can.storage == "present" else None
         self.witness = Witness(can, self.model, self.pool)

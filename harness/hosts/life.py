@@ -25,6 +25,17 @@ def die_with(parent: int) -> None:
         os._exit(0)
 
 
+def outlive_parent() -> None:
+    """Take `die_with` back."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, 0)
+
+
+def has_ended(child: int) -> bool:
+    """Tell whether a child of this process has ended, and leave it to be waited for."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def is_sanitized() -> bool:
     """Tell whether the runtime of a sanitizer was put into this process before anything else."""
     try:
@@ -35,10 +46,14 @@ def is_sanitized() -> bool:
 
 
 def resident_bytes(pid: int) -> int:
-    """Count the memory that a process has in use, as far as the system tells; else 0."""
+    """Count the memory that a process has in use for itself, as far as the system tells; else 0.
+
+    Pages of files that are mapped do not count: they may be dropped at any time.
+    """
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as told:
-            return int(told.read().split()[1]) * _PAGE_BYTES
+            _, resident, shared, *_ = map(int, told.read().split())
+            return (resident - shared) * _PAGE_BYTES
     except OSError:
         return 0
 

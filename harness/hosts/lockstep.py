@@ -123,7 +123,10 @@ class Lockstep:
 
     def again(self, rule: str, trace: Trace) -> Violation | None:
         """Run a trace several times on each target, and return what the first one breaks."""
-        return next(filter(None, (host.again(rule, trace) for host in self._hosts)), None)
+        for host in self._hosts:
+            if (violation := host.again(rule, trace)) is not None:
+                return structs.replace(violation, cause=host.source.spec)
+        return None
 
     def raised(self, trace: Trace, what: str) -> list[str]:
         """Return the traceback of the first target that raises."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -31,6 +32,9 @@ MOST_READ = 64_000
 """Bytes of a target's last output that are looked at."""
 
 GRACE_S = 2.0
+
+IMPORT_S = 120.0
+"""A target may be compiled when it is imported."""
 
 
 class Ended(Exception):
@@ -161,6 +165,18 @@ class Worker:
         theirs.close()
         self._channel = ours
         self._end = weakref.finalize(self, _end, self._process, ours)
+        try:
+            self._await_import()
+        except BaseException:
+            self.close()
+            raise
+
+    def _await_import(self) -> None:
+        assert self._channel is not None
+        if not select.select([self._channel], [], [], IMPORT_S)[0]:
+            message = f"{self._spec}: it was not imported within {IMPORT_S:.0f} s"
+            raise TargetError(message, detail(self._said()), "target")
+        self._channel.receive()  # that it is ready; if it has died, the next answer will tell
 
     def _said(self) -> str:
         size = os.fstat(self._output.fileno()).st_size

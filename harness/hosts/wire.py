@@ -223,6 +223,9 @@ def _method(takes: Any, told: Any) -> Method:
     return Method(takes, told, told.tell, told.heard)
 
 
+READY = b"ready"
+"""What a worker says first, when its target is imported, or cannot be."""
+
 METHODS: dict[str, Method] = {
     "describe": _method(tuple[()], _SourceTold),
     "arenas": Method(

@@ -18,6 +18,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 from functools import partial
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
@@ -28,9 +29,10 @@ from radixcheck.buffers import BadAnswer
 from radixcheck.collecting import rare_collections
 from radixcheck.hosts.channel import Channel
 from radixcheck.hosts.here import Here
-from radixcheck.hosts.life import die_with, is_sanitized, resident_bytes
+from radixcheck.hosts.life import die_with, has_ended, is_sanitized, outlive_parent, resident_bytes
 from radixcheck.hosts.wire import (
     METHODS,
+    READY,
     Answered,
     Died,
     Failed,
@@ -79,16 +81,37 @@ def main(arguments: list[str]) -> None:
     die_with(orders.parent)
     above = Channel.of(orders.channel)
     JOURNAL.share(orders.journal)
+    output = os.dup(2)  # a target may put a file of its own in the place of stderr
     _tell_where()
     try:
         source = resolve(orders.spec)
+        _check_threads(source)
     except Exception as error:
+        above.send(READY)
         while above.receive() is not None:
             above.send(encode(_failed(error)))
         return
     gc.collect()
     gc.freeze()  # what is imported is shared with every child, as long as nobody touches it
-    _Worker(source, above, orders.memory_bytes).serve()
+    above.send(READY)
+    outlive_parent()  # from now on the end of the channel says so, in time to clean up
+    _Worker(source, above, orders.memory_bytes, output).serve()
+    os.killpg(0, signal.SIGKILL)  # whatever the target has started
+
+
+def _check_threads(source: Source) -> None:
+    """See that a fork takes along all that the import has made.
+
+    Raises:
+        TargetError: threads run already, and a fork would leave them behind.
+    """
+    if threading.active_count() > 1:
+        raise TargetError(
+            f"{source.name}: its import starts threads, and they would not survive the fork that "
+            "isolates it",
+            "start them in the factory, or use --no-isolate",
+            "adapter",
+        )
 
 
 # ---- the worker --------------------------------------------------------------------------
@@ -110,10 +133,13 @@ class _Child(NamedTuple):
 
 
 class _Worker:
-    def __init__(self, source: Source, above: Channel, memory_bytes: int) -> None:
+    def __init__(self, source: Source, above: Channel, memory_bytes: int, output: int) -> None:
         self._source = source
         self._above = above
         self._memory_bytes = memory_bytes
+        self._output = output
+        # Ignored, it would hide how a child ends. The target shall have what it has chosen.
+        self._on_child = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._child: _Child | None = None
         self._answers = 0
 
@@ -130,11 +156,14 @@ class _Worker:
     def _answer(self, question: bytes) -> bytes | None:
         """Return the child's answer, or how it died; None where nobody wants to know any more."""
         patience_s = read_question(question)[0]
-        _forget_output()
+        _forget(self._output)
         child = self._child = self._child or self._fork()
         child.channel.send(question)
-        watch = _Watch(child.pid, patience_s, self._memory_bytes)
+        watch = _Watch(child.pid, patience_s, self._memory_bytes, self._output)
         while not (ready := _ready(child.channel, self._above)):
+            if has_ended(child.pid) and not _ready(child.channel):
+                self._child = None  # what it has forked still holds its end of the channel
+                return encode(_death(child.buried()))
             if limit := watch.exceeded():
                 return self._ended(limit, patience_s)
         if self._above in ready:
@@ -165,6 +194,7 @@ class _Worker:
             theirs.close()
             return _Child(pid, ours)
         die_with(worker)
+        signal.signal(signal.SIGCHLD, self._on_child)
         self._above.close()
         ours.close()
         _judge(Here(self._source), theirs)
@@ -180,17 +210,19 @@ def _death(wait_status: int) -> Died:
     return Died(status=os.WEXITSTATUS(wait_status))
 
 
-def _forget_output() -> None:
-    """Both streams are one file, opened to append: what is cut off makes room."""
-    if os.fstat(2).st_size:
-        os.ftruncate(2, 0)
+def _forget(output: int) -> None:
+    """Both streams are one file, and share their place in it."""
+    if os.fstat(output).st_size:
+        os.ftruncate(output, 0)
+        os.lseek(output, 0, os.SEEK_SET)
 
 
 class _Watch:
     """Looks from outside whether a child gets on, and how big it is."""
 
-    def __init__(self, pid: int, patience_s: float, memory_bytes: int) -> None:
+    def __init__(self, pid: int, patience_s: float, memory_bytes: int, output: int) -> None:
         self._pid = pid
+        self._output = output
         self._patience_s = patience_s
         self._memory_bytes = memory_bytes
         self._seen = (OUTSIDE, -1)
@@ -198,8 +230,8 @@ class _Watch:
 
     def exceeded(self) -> Limit:
         """Name the limit that the child exceeds."""
-        if os.fstat(2).st_size > MOST_SAID:
-            _forget_output()
+        if os.fstat(self._output).st_size > MOST_SAID:
+            _forget(self._output)
         if self.is_too_big():
             return "memory"
         seen = JOURNAL.cells[PLACE], JOURNAL.cells[CALLS]
@@ -252,6 +284,9 @@ def _failed(error: BaseException) -> Failed:
         return Failed("target", error.message, error.hint, error.fault, notes, library)
     if isinstance(error, BadAnswer):
         return Failed("adapter", str(error), notes=notes)
+    if not isinstance(error, Exception):
+        raised = f"it raised {type(error).__name__}, which is no Exception: {error}"
+        return Failed("target", raised, "raise Refused, or any Exception, instead", "target", notes)
     told: Any = f"in the worker: {type(error).__name__}: {error}"
     return Failed("harness", told, notes=(*notes, *_frames(error)))
 

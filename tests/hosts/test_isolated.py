@@ -297,7 +297,7 @@ def test_what_a_target_prints_is_bounded(isolate: Isolate, own: str) -> None:
     for _ in range(20):
         host.check(Trace(tuple(MatchPrefix((number,)) for number in range(5))))
     (worker, *_) = family(os.getpid())
-    assert os.stat(f"/proc/{worker}/fd/1").st_size <= 500_000
+    assert os.stat(f"/proc/{worker}/fd/1").st_size < 600_000  # a trace of it
 
 
 # ---- nobody is lost, nobody is left ------------------------------------------------------

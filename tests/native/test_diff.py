@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from radixcheck.hosts import Here, Isolated
+from radixcheck.hosts import Here, Host, Isolated
 from radixcheck.hosts.lockstep import Lockstep
 from radixcheck.loop import Budget, run
 from radixcheck.registry import resolve
@@ -13,14 +13,15 @@ BUDGET = Budget(max_operations=8_000, first_only=True)
 
 
 def test_both_trees_keep_every_rule_in_lockstep() -> None:
-    hosts = [Here(resolve("radix-paged")), Isolated("radix-cpp")]
+    hosts: list[Host] = [Here(resolve("radix-paged")), Isolated("radix-cpp")]
     with closing(Lockstep(hosts)) as both:
         report = run(both, seed=1, budget=BUDGET)
     assert ([], []) == (report.findings, report.missing)
 
 
 def test_a_planted_bug_is_where_they_part() -> None:
-    hosts = [Here(resolve("radix-paged")), Isolated("radix-cpp?mutant=split-keeps-slots")]
+    mutant = Isolated("radix-cpp?mutant=split-keeps-slots")
+    hosts: list[Host] = [Here(resolve("radix-paged")), mutant]
     with closing(Lockstep(hosts)) as both:
         (finding,) = run(both, seed=1, budget=BUDGET).findings
     assert "divergence" == finding.violation.rule
