@@ -27,7 +27,6 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from radixcheck.buffers import BadAnswer
 from radixcheck.capabilities import Capabilities
 from radixcheck.clock import Clock
 from radixcheck.protocol import Crashed, Match, Slots, Target, level_name
@@ -299,7 +298,7 @@ class Ahead:
             calls.append(self._target.prepare(method, *arguments))
         try:
             replies = self._target.send(calls)
-        except (Crashed, BadAnswer) as error:
+        except Crashed as error:
             if not waiting:
                 raise
             if type(error) is Crashed:

@@ -40,6 +40,12 @@ class Broken(RadixFirstRelease):
     pass
 
 
+class Timed(Radix):
+    def __init__(self):
+        super().__init__()
+        self.capabilities = Capabilities(protected_size="present")
+
+
 class Raises(Radix):
     def match_prefix(self, tokens, namespace=()):
         raise ValueError("[red]bad[/red] \\x1b[31m")

@@ -149,8 +149,8 @@ def test_a_sweep_says_which_configurations_ran(call: Call) -> None:
     assert f"configurations  {sweep}" in every.stdout
 
 
-def test_rules_that_do_not_apply_are_told_with_what_to_promise(call: Call) -> None:
-    result = call("run", "radix?clock=own", "--seed", "3", "--max-ops", "100")
+def test_rules_that_do_not_apply_are_told_with_what_to_promise(call: Call, folder: Path) -> None:
+    result = call("run", "./cache.py:Timed", "--seed", "3", "--max-ops", "100")
     words = " ".join(result.stdout.split())
     assert "eviction-order: its own clock has no known resolution" in words
     assert "promise resolution_s=0 for a counter" in words
