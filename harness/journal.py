@@ -3,7 +3,7 @@
 Two numbers in memory that both have mapped. Nothing else is exchanged while a trace runs, and what
 they say outlives the process::
 
-    place   the operation of the trace that runs, or `OUTSIDE`
+    place   the operation of the trace that runs, or `OUTSIDE`, or `AFTER`
     calls   how many calls have begun: as long as it grows, nothing hangs
 
 Nobody watches a process that judges its own target. Then they are two numbers in a list.
@@ -22,7 +22,10 @@ PLACE, CALLS = 0, 1
 """Where in `Cells` each number stands."""
 
 OUTSIDE = -1
-"""The place while no operation runs: a target is opened, or a verdict is written."""
+"""The place while no operation has run: a target is opened."""
+
+AFTER = -2
+"""The place when the last operation has run, and the target is let go."""
 
 BYTES = 16
 

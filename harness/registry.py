@@ -51,6 +51,7 @@ FORMS: dict[str, tuple[Any, str]] = {
     "page_size": COUNT,
     "capacity": COUNT,
     "eviction": (str, "the name of a policy, such as lru"),
+    "op_timeout": (Annotated[float, msgspec.Meta(gt=0)], "a number of seconds"),
 }
 """Per configuration key that takes only one type of value: that type, and how to say it."""
 SCHEMES = {
@@ -166,6 +167,9 @@ class Source:
         if strange:
             word, level = min(strange), level_name(target)
             raise TargetError(f"{self.name}: a {level} target promises no {word}", "leave it out")
+        if unseen := self.overrides.keys() & getattr(target, "cannot_promise", frozenset()):
+            word = min(unseen)
+            raise TargetError(f"{self.name}: nobody here can see its {word}", "leave it out")
         capabilities = override(target.capabilities, dict(self.overrides))
         try:
             target.capabilities = capabilities

@@ -16,7 +16,7 @@ from radixcheck.buffers import BadAnswer
 from radixcheck.capabilities import AnyCapabilities
 from radixcheck.clock import Clock
 from radixcheck.finding import Snapshot, Step
-from radixcheck.journal import JOURNAL, OUTSIDE, PLACE, Stopped
+from radixcheck.journal import AFTER, JOURNAL, OUTSIDE, PLACE, Stopped
 from radixcheck.levels import Judge, Level, level_of
 from radixcheck.operations import AnyOperation, Audit, Outcome, Unanswered
 from radixcheck.rules import Violation
@@ -79,7 +79,7 @@ class _Trial(Struct):
             if violation is not None:
                 violation = msgspec.structs.replace(violation, step=place)
                 break
-        cells[PLACE] = OUTSIDE
+        cells[PLACE] = AFTER
         return Verdict(violation, judge.capabilities, place + 1, judge.reached, judge.skipped)
 
 

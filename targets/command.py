@@ -115,6 +115,9 @@ class Cache:
         timeout_s: how long an answer may take.
     """
 
+    cannot_promise = frozenset(("storage",))
+    """What lies in the memory of a server is out of sight."""
+
     def __init__(self, server: Server, opened: Opened, clock: Clock, timeout_s: float) -> None:
         self.capabilities = _capabilities(opened, server)
         self._server = server

@@ -269,10 +269,10 @@ class KnowsNoNamespace(RadixRequests):
         super().__init__(**config)
         self.capabilities = structs.replace(self.capabilities, namespaces="absent")
 
-    def match(self, tokens: Sequence[int]) -> int:  # type: ignore[override]
+    def match(self, tokens: Sequence[int]) -> int:  # type: ignore[override]  # no namespace
         """Count what is stored of `tokens`."""
         return super().match(tokens)
 
-    def begin(self, request: str, tokens: Sequence[int]) -> int:  # type: ignore[override]
+    def begin(self, request: str, tokens: Sequence[int]) -> int:  # type: ignore[override]  # nor here
         """Match and lock."""
         return super().begin(request, tokens)

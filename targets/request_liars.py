@@ -37,8 +37,8 @@ class LocksNothing(RadixRequests):
     def __init__(self, **config: Any) -> None:
         super().__init__(**config)
         # A lock that does nothing, on this one tree.
-        self.tree.inc_ref = lambda handle: None  # type: ignore[method-assign]
-        self.tree.dec_ref = lambda handle: None  # type: ignore[method-assign]
+        self.tree.inc_ref = lambda handle: None  # type: ignore[method-assign]  # the lie
+        self.tree.dec_ref = lambda handle: None  # type: ignore[method-assign]  # the lie
 
 
 @breaks("abort-keeps-lock", "leaked-slot")

@@ -191,6 +191,7 @@ def _start(command: str) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            # One system call, ready before the fork: no lock that a thread holds can stop it.
             preexec_fn=_die_with_parent() if sys.platform == "linux" else None,  # noqa: PLW1509
         )
     except OSError as error:

@@ -10,7 +10,7 @@ from radixcheck.clock import UNKNOWN_RESOLUTION_S, Ages, Clock
 
 def ages(deltas: list[int | None], **capabilities: object) -> list[float]:
     clock = Clock()
-    ages = Ages(Capabilities(**capabilities), clock)  # type: ignore[arg-type]
+    ages = Ages(Capabilities(**capabilities), clock)  # type: ignore[arg-type]  # a row of the table
     seen = []
     for delta in deltas:
         if delta is not None:

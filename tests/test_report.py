@@ -58,7 +58,7 @@ def text(shown: Screen) -> str:
 
 def finding(*operations: Operation, spec: str = "radix-first-release") -> Finding:
     """Judge `operations`, and make a finding of what they break."""
-    trace = Trace(operations)  # type: ignore[arg-type]
+    trace = Trace(operations)  # type: ignore[arg-type]  # operations of any kind
     seen = replay(resolve(spec).open, trace)
     assert seen.verdict.violation is not None
     return Finding(spec, trace, seen.verdict.violation, seen.steps, seen.before, seen.after, 7, 92)

@@ -50,7 +50,17 @@ def make_host(spec: str, isolation: Isolation) -> Host:
     isolate, limits = isolation
     if isolate is None:
         isolate = f"{module_of(spec)}.".startswith(f"{NATIVE}.")
+    spec = _with_patience(spec, limits.op_timeout_s)
     return Isolated(spec, limits) if isolate else Here(resolve(spec))
+
+
+def _with_patience(spec: str, op_timeout_s: float) -> str:
+    """Tell a target that is a process of its own how long a call may take, if it is not the usual
+    time and the spec says nothing."""
+    said = op_timeout_s == Limits().op_timeout_s or "op_timeout=" in spec
+    if said or not spec.startswith("cmd:"):
+        return spec
+    return f"{spec}{'&' if '?' in spec else '?'}op_timeout={op_timeout_s:g}"
 
 
 def isolation(isolate: bool | None, op_timeout_s: float, memory_bytes: int) -> Isolation:

@@ -56,9 +56,9 @@ def build(path: Sources, sanitize: Sanitize = "", out: Out = None) -> None:
     try:
         library = build_library(Recipe(path, tuple(filter(None, sanitize.split(",")))), out)
     except BuildError as error:
-        raise TargetError(
-            str(error), "docs/writing-a-native-target.md has one that builds"
-        ) from None
+        trouble, _, said = str(error).partition("\n")
+        typer.echo(said, err=True, nl=bool(said))
+        raise TargetError(trouble, "docs/writing-a-native-target.md has one that builds") from None
     screen = Screen()
     screen.say_whole(str(library))
     screen.say_whole(f"radixcheck run native:{library}")

@@ -11,6 +11,9 @@ from radixcheck.sanitizers import report
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
 """A line of what Python writes when a fatal signal comes; the innermost frame is the first."""
 
+_FATAL = "Fatal Python error: "
+"""What comes before the frames."""
+
 LAST_WORDS = 400
 """Characters of output that are shown."""
 
@@ -39,10 +42,13 @@ def detail(said: str) -> str:
     """Return what is worth showing of a dead process's last words."""
     if told := report(said):
         return "\n".join(told[1])
-    if frame := _FRAME.search(said):
+    own, fatal, frames = said.partition(_FATAL)
+    words = " ".join(own[-LAST_WORDS:].split())
+    if frame := _FRAME.search(frames if fatal else said):
         path, line, function = frame.groups()
-        return f"in {function}, {path}:{line}"
-    return " ".join(said[-LAST_WORDS:].split())
+        place = f"in {function}, {path}:{line}"
+        return f"{words} ({place})" if words and fatal else place
+    return words
 
 
 def _name(death: Died) -> str:

@@ -14,12 +14,17 @@ from radixcheck.claims import BY_LEVEL, Claim, Tried, try_claims
 from radixcheck.claims.bench import Trouble
 from radixcheck.hosts.deaths import cause, detail
 from radixcheck.hosts.process import Ended, Worker
-from radixcheck.journal import OUTSIDE
+from radixcheck.journal import AFTER, OUTSIDE
 from radixcheck.operations import Unanswered
 from radixcheck.registry import Source, TargetError
 from radixcheck.rules import Violation
 from radixcheck.trace import Config, Trace
 from radixcheck.verdict import NOTHING, Replay, Verdict
+
+ECHO = "An earlier call has damaged the process: a build with a sanitizer says which one."
+
+PLAYED = frozenset(("replay", "until"))
+"""What is asked of a process that has judged nothing: what it shows must be the trace's own."""
 
 HURRIED_S = 0.25
 """The patience of a host in a hurry."""
@@ -48,6 +53,10 @@ class Isolated:
     def __init__(self, spec: str, limits: Limits = LIMITS) -> None:
         self._worker = Worker(spec, limits.memory_bytes)
         self._patience_s = limits.op_timeout_s
+        self._fresh = False
+        """Whether every question goes to a process that has judged nothing yet."""
+        self._echo: Ended | None = None
+        """A death of which nobody has been told yet."""
         self._known: dict[tuple[tuple[str, Any], ...], Arena] = {}
         self.source: Source = self._ask("describe")
 
@@ -87,7 +96,8 @@ class Isolated:
             verdict: Verdict = self._ask("check", trace, thorough)
         except Ended as end:
             return self._verdict(end, trace)
-        return verdict
+        echo, self._echo = self._echo, None
+        return verdict if echo is None else _with_echo(verdict, echo, trace)
 
     def record(self, trace: Trace) -> Replay:
         """Judge, and keep every step."""
@@ -115,9 +125,10 @@ class Isolated:
         return try_claims(self._claim)
 
     def hurried(self) -> Isolated:
-        """Return the same host with less patience."""
+        """Return the same host with less patience, which also takes a new process each time: what
+        one trace has damaged, another shall not pay for."""
         hurried = copy(self)
-        hurried._patience_s = min(HURRIED_S, self._patience_s)
+        hurried._patience_s, hurried._fresh = min(HURRIED_S, self._patience_s), True
         return hurried
 
     def close(self) -> None:
@@ -125,7 +136,16 @@ class Isolated:
         self._worker.close()
 
     def _ask(self, name: str, *arguments: Any) -> Any:
-        return self._worker.ask(self._patience_s, name, *arguments)
+        """Ask; and once more where what earlier traces have left may have ended the process."""
+        fresh = self._fresh or name in PLAYED
+        try:
+            return self._worker.ask(self._patience_s, name, *arguments, fresh=fresh)
+        except Ended as end:
+            if fresh or end.place != OUTSIDE or end.death.limit:
+                raise
+            answer = self._worker.ask(self._patience_s, name, *arguments, fresh=True)
+            self._echo = end
+            return answer
 
     def _opened(self, name: str, *arguments: Any) -> Any:
         """Ask what ends in a verdict about the whole target, if it ends the process."""
@@ -142,12 +162,13 @@ class Isolated:
 
     def _broken(self, end: Ended, trace: Trace) -> Violation:
         """Say which rule a death breaks, at the operation that was running."""
-        if end.place == OUTSIDE:
+        if end.place == OUTSIDE or not trace.operations:
             raise self._unopened(end) from end
-        operation, told = trace.operations[end.place], detail(end.said)
+        place = len(trace.operations) - 1 if end.place == AFTER else end.place
+        kind, told, what = trace.operations[place].kind, detail(end.said), _what(end)
         rule = "hang" if end.death.limit == "time" else "crash"
-        what = cause(end.death, end.said)
-        return Violation(rule, operation.kind, end.place, "an answer", str(end), told, cause=what)
+        named = cause(end.death, end.said)
+        return Violation(rule, kind, place, "an answer", what, told, cause=named)
 
     def _verdict(self, end: Ended, trace: Trace) -> Verdict:
         violation = self._broken(end, trace)
@@ -170,7 +191,7 @@ class Isolated:
             return Replay(verdict, (), NOTHING, NOTHING)
         if seen.verdict.violation is not None or not seen.steps:
             return seen
-        last = structs.replace(seen.steps[-1], outcome=Unanswered(str(end)))
+        last = structs.replace(seen.steps[-1], outcome=Unanswered(_what(end)))
         reached, skipped = seen.verdict.reached, seen.verdict.skipped
         verdict = structs.replace(verdict, reached=reached, skipped=skipped)
         return structs.replace(seen, verdict=verdict, steps=(*seen.steps[:-1], last))
@@ -189,3 +210,20 @@ class Isolated:
         except TargetError:
             level = "tree"
         return tuple(BY_LEVEL[level][1])
+
+
+def _what(end: Ended) -> str:
+    """Say how a process ended, and when, if not in the midst of a call."""
+    return f"{end}, when the target was let go" if end.place == AFTER else str(end)
+
+
+def _with_echo(verdict: Verdict, echo: Ended, trace: Trace) -> Verdict:
+    """Tell of a death between two traces. An earlier call is to blame, and nobody knows which: it
+    is told at the first operation of the next trace, with which it will not come back."""
+    if verdict.violation is not None or not trace.operations:
+        return verdict
+    kind, actual = trace.operations[0].kind, f"{echo}, between two traces"
+    told = " ".join(filter(None, [ECHO, detail(echo.said)]))
+    what = cause(echo.death, echo.said)
+    violation = Violation("crash", kind, 0, "an answer", actual, told, cause=what)
+    return structs.replace(verdict, violation=violation, operations=1)

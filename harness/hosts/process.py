@@ -65,7 +65,7 @@ class Worker:
         self._spec = spec
         self._memory_bytes = memory_bytes
         self._output = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - as long as this object
-        self._journal = tempfile.TemporaryFile()  # noqa: SIM115
+        self._journal = tempfile.TemporaryFile()  # noqa: SIM115 - as that one
         self._journal.truncate(BYTES)
         self._cells = mapped(self._journal.fileno())
         self._variables: dict[str, str] = {}
@@ -78,16 +78,19 @@ class Worker:
 
     def begin(self, patience_s: float, name: str, *arguments: Any) -> None:
         """Ask, and do something else before the same question is asked again for its answer."""
-        self._send(encode((patience_s, name, arguments)))
+        self._send(encode((patience_s, False, name, arguments)))
 
-    def ask(self, patience_s: float, name: str, *arguments: Any) -> Any:
+    def ask(self, patience_s: float, name: str, *arguments: Any, fresh: bool = False) -> Any:
         """Ask for a method of `METHODS`, and return its answer.
+
+        Args:
+            fresh: ask a process that has judged nothing yet, so that nothing can have damaged it.
 
         Raises:
             Ended: the process died of it, or hangs, or grew too big.
             TargetError, BadAnswer: the method raised it, or the target cannot be imported.
         """
-        question = encode((patience_s, name, arguments))
+        question = encode((patience_s, fresh, name, arguments))
         self._trace = next((each for each in arguments if isinstance(each, Trace)), None)
         killed: Counter[int] = Counter()
         while True:
@@ -109,7 +112,7 @@ class Worker:
     def at(self) -> tuple[int, Trace] | None:
         """Return the operation that is running, by its place, and its trace."""
         place = self._cells[PLACE]
-        return None if self._trace is None or place == OUTSIDE else (place, self._trace)
+        return None if self._trace is None or place < 0 else (place, self._trace)
 
     def close(self) -> None:
         """End the worker and all that it has started."""
@@ -186,7 +189,7 @@ class Worker:
 
 def _is_enough(killed: Counter[int]) -> bool:
     """Tell whether kills are no accident, by the places of the operations that they came into."""
-    there = max((times for place, times in killed.items() if place != OUTSIDE), default=0)
+    there = max((times for place, times in killed.items() if place >= 0), default=0)
     return there >= SAME_BORNE or killed.total() >= KILLS_BORNE
 
 

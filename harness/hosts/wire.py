@@ -246,8 +246,9 @@ METHODS: dict[str, Method] = {
     ),
 }
 
-Question: TypeAlias = tuple[float, str, Raw]
-"""The patience in seconds for each call, the method, the arguments."""
+Question: TypeAlias = tuple[float, bool, str, Raw]
+"""The patience in seconds for each call, whether a child that has judged nothing is wanted, the
+method, the arguments."""
 
 read_question = msgspec.msgpack.Decoder(Question).decode
 

@@ -155,7 +155,10 @@ class _Worker:
 
     def _answer(self, question: bytes) -> bytes | None:
         """Return the child's answer, or how it died; None where nobody wants to know any more."""
-        patience_s = read_question(question)[0]
+        patience_s, fresh, *_ = read_question(question)
+        if fresh and self._child is not None:
+            self._child.end()
+            self._child = None
         _forget(self._output)
         child = self._child = self._child or self._fork()
         child.channel.send(question)
@@ -238,7 +241,7 @@ class _Watch:
         now_s = time.monotonic()
         if seen != self._seen:
             self._seen, self._since_s = seen, now_s
-        patience_s = max(OPENING_S, self._patience_s) if seen[0] == OUTSIDE else self._patience_s
+        patience_s = max(OPENING_S, self._patience_s) if seen[0] < 0 else self._patience_s
         return "time" if now_s - self._since_s > patience_s else ""
 
     def is_too_big(self) -> bool:
@@ -268,7 +271,7 @@ def _tell_where() -> None:
 
 
 def _tried(host: Here, question: bytes) -> bytes:
-    _, name, arguments = read_question(question)
+    _, _, name, arguments = read_question(question)
     method = METHODS[name]
     try:
         answer = partial(getattr(host, name), *read(method.takes, arguments))

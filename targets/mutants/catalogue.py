@@ -44,7 +44,7 @@ def mutant(
     def enlist(planted: Planted) -> Planted:
         config: dict[str, Any] = {"page_size": page_size, "eviction": eviction, **more}
         supports = {key: [value] for key, value in config.items()}
-        planted.supports = supports  # type: ignore[attr-defined]
+        planted.supports = supports  # type: ignore[attr-defined]  # read by registry
         MUTANTS[id] = Mutant(id, source, rules, planted, config)
         return planted
 

@@ -72,4 +72,4 @@ def _value(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
 
 
-native.supports = supports  # type: ignore[attr-defined]
+native.supports = supports  # type: ignore[attr-defined]  # read by registry

@@ -62,6 +62,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         file = self.path if self.path.suffix in STANDARDS else self.path / "CMakeLists.txt"
+        if not self.path.exists():
+            raise BuildError(f"there is no {self.path}")
         if not file.is_file():
             raise BuildError(
                 f"{self.path} is neither a {', '.join(STANDARDS)} file nor a folder with a "

@@ -64,6 +64,9 @@ class NativeTree:
         ValueError: the library makes no such tree, or promises what is no capability.
     """
 
+    cannot_promise = frozenset(("storage",))
+    """What lies in the memory of a library is out of sight."""
+
     def __init__(self, library: Library, config: Config) -> None:
         self._library = library
         self._tree = tree = library.create(config)

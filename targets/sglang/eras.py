@@ -321,7 +321,7 @@ def total_size(cache: Cache) -> Callable[[], int]:
     """Return the function that counts what is stored; a unified tree counts each tier apart."""
     if _is_unified(cache):
         return lambda: cache.total_size()[0]
-    return cache.total_size  # type: ignore[no-any-return]
+    return cache.total_size  # type: ignore[no-any-return]  # SGLang's
 
 
 def promises(

@@ -44,3 +44,15 @@ def test_an_unknown_sanitizer_is_told_with_the_known_ones(call: Call, folder: Pa
     assert "no sanitizer 'memory': choose of address, undefined, thread" in " ".join(
         result.stderr.split()
     )
+
+
+def test_a_source_that_is_not_there_is_told_so(call: Call) -> None:
+    result = call("native", "build", "nope.cpp")
+    assert (2, True) == (result.exit_code, "there is no nope.cpp" in result.stderr)
+
+
+@needs_a_compiler
+def test_the_memory_of_a_library_cannot_be_promised(call: Call) -> None:
+    result = call("run", "radix-cpp?storage=present", "--max-ops", "10")
+    assert 2 == result.exit_code
+    assert "nobody here can see its storage" in " ".join(result.stderr.split())

@@ -86,6 +86,45 @@ class SaysLastWords(Radix):
         os._exit(1)
 
 
+class Aborts(Radix):
+    def evict(self, num_tokens):
+        os.write(2, b"pinned twice!")
+        os.abort()
+
+
+class Damages(Radix):
+    """The first caches that a process makes go well, and damage it; a later one ends it."""
+
+    made = 0
+
+    def __init__(self):
+        super().__init__()
+        Damages.made += 1
+        if Damages.made > 4:
+            os.abort()
+
+
+class DiesLate(Radix):
+    used = False
+
+    def insert(self, tokens, slots):
+        self.used = True
+        return super().insert(tokens, slots)
+
+    def __del__(self):
+        if self.used:
+            os.abort()
+
+
+class SlowSizes(Radix):
+    def evictable_size(self):
+        import time
+        time.sleep(0.15)
+        return super().evictable_size()
+
+    protected_size = total_size = evictable_size
+
+
 class Slow(Radix):
     """Each of its calls takes a while, and all of them together more than one may."""
 
@@ -104,7 +143,7 @@ def own(tmp_path: Path) -> Iterator[str]:
 
 
 def judged(host: Isolated | Here, **budget: int | bool) -> Report:
-    return run(host, seed=1, budget=Budget(**budget))  # type: ignore[arg-type]
+    return run(host, seed=1, budget=Budget(**budget))  # type: ignore[arg-type]  # any budget
 
 
 def workers(mark: str = "") -> dict[int, int]:
@@ -374,3 +413,29 @@ def test_no_exit_of_the_judge_leaves_an_orphan(
     while workers(mark) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert {} == workers(mark)
+
+
+def test_the_last_words_before_an_abort_are_told(isolate: Isolate, own: str) -> None:
+    violation = isolate(f"{own}:Aborts").check(Trace((Insert((1,)), Evict(1)))).violation
+    assert violation is not None
+    assert violation.detail.startswith("pinned twice! (in evict, ")
+
+
+def test_a_process_that_is_damaged_is_no_target_that_cannot_be_opened(
+    isolate: Isolate, own: str
+) -> None:
+    report = judged(isolate(f"{own}:Damages"), max_operations=1_000)
+    assert {("crash", True)} == {(each.violation.rule, each.flaky) for each in report.findings}
+    assert "between two traces" in report.findings[0].violation.actual
+
+
+def test_a_size_has_a_patience_of_its_own(isolate: Isolate, own: str) -> None:
+    host = isolate(f"{own}:SlowSizes", 0.4)
+    verdict = host.check(Trace((Insert((1,)),)))
+    assert "hang" != getattr(verdict.violation, "rule", "")
+
+
+def test_a_death_after_the_last_call_belongs_to_the_trace(isolate: Isolate, own: str) -> None:
+    (finding,) = judged(isolate(f"{own}:DiesLate"), max_operations=200, first_only=True).findings
+    assert (False, 1) == (finding.flaky, len(finding.trace.operations))
+    assert "died of SIGABRT, when the target was let go" == finding.violation.actual

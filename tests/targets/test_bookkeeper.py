@@ -156,7 +156,7 @@ def test_a_tree_that_cannot_lock_makes_no_cache_of_requests() -> None:
         capabilities = Capabilities()
 
     with pytest.raises(ValueError, match="requests need a tree with evict, inc_ref, dec_ref"):
-        requests(Bare())  # type: ignore[arg-type]
+        requests(Bare())  # type: ignore[arg-type]  # that is the mistake
 
 
 def test_a_pool_holds_at_least_one_page() -> None:
