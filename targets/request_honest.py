@@ -273,6 +273,6 @@ class KnowsNoNamespace(RadixRequests):
         """Count what is stored of `tokens`."""
         return super().match(tokens)
 
-    def begin(self, request: str, tokens: Sequence[int]) -> int:  # type: ignore[override]  # nor here
+    def begin(self, request: str, tokens: Sequence[int]) -> int:  # type: ignore[override]  # same
         """Match and lock."""
         return super().begin(request, tokens)
