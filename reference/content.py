@@ -17,14 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
-from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
 from radixcheck.operations import Namespace
-
-TAG_MASK = 2**63 - 1
-"""Tags are 63 bits, so that they fit a signed 64-bit element of any library."""
 
 _TOP = 60
 """Python hashes an integer modulo 2**61 - 1: its bits from this one on are hashed on their own."""
@@ -34,23 +30,27 @@ UNWRITTEN = 0
 
 
 def tags(tokens: Sequence[int], namespace: Namespace = ()) -> list[int]:
-    """Return the tag of each token of a sequence: computed once per sequence, then sliced.
-
-    Each tag is a hash of the one before it and of its token, about 0.1 microseconds a token. (A sum
-    of hashes would be faster, and Python's of small numbers are so alike that sums collide.)
-    """
-    chain = accumulate(tokens, _next, initial=_seed(namespace))
-    next(chain)
-    return list(chain)
+    """Return the tag of each token of a sequence: computed once per sequence, then sliced."""
+    return following(_seed(namespace), tokens)
 
 
 def longer(known: list[int], token: int, namespace: Namespace = ()) -> int:
     """Return the tag of `token`, the next of the sequence whose tags are `known`."""
-    return _next(known[-1] if known else _seed(namespace), token)
+    return following(known[-1] if known else _seed(namespace), (token,))[0]
 
 
-def _next(tag: int, token: int) -> int:
-    return hash((tag, token, token >> _TOP)) & TAG_MASK
+def following(tag: int, tokens: Sequence[int]) -> list[int]:
+    """Return the tags of `tokens`, the first of which comes after `tag`.
+
+    Each tag is a hash of the one before it and of its token, about 0.1 microseconds a token, and
+    fits a signed 64-bit element of any library. (A sum of hashes would be faster, and Python's of
+    small numbers are so alike that sums collide.)
+    """
+    found = []
+    for token in tokens:
+        tag = hash((tag, token, token >> _TOP))
+        found.append(tag)
+    return found
 
 
 @cache

@@ -54,16 +54,17 @@ class Ledger:
 
     def take(self, slots: Sequence[int], owner: Owner) -> None:
         """Let `owner` hold `slots`, which are free."""
-        if len(slots) == 1:
-            self.owner[slots[0]] = owner
-        else:
-            self.owner.update(dict.fromkeys(slots, owner))
+        owners = self.owner
+        for slot in slots:
+            owners[slot] = owner
         if self.together > 1:
             self._count(slots, +1)
 
     def move(self, slots: Iterable[int], owner: Owner) -> None:
         """Let slots that are held pass to `owner`."""
-        self.owner.update(dict.fromkeys(slots, owner))
+        owners = self.owner
+        for slot in slots:
+            owners[slot] = owner
 
     def share(self, slots: Iterable[int]) -> None:
         """Count one holder more for slots that are held."""

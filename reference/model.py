@@ -12,7 +12,6 @@ every page apart.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import chain as concatenate
 
@@ -45,9 +44,6 @@ class Found:
         self.end = path[-1] if path else None
         self.length = len(slots)
 
-
-exhaust = deque[None](maxlen=0).extend
-"""Calls a lazy `map` to its end, at the speed of C."""
 
 GONE: list[int] = []
 """The slots of a position that is no longer stored."""
@@ -209,7 +205,8 @@ class Model:
     def kept_copy(self, position: Position, slots: list[int]) -> None:
         """An insert left a second copy of a stored run in the tree."""
         position.copies += (slots,)
-        self.owner.update(dict.fromkeys(slots, position))
+        for slot in slots:
+            self.owner[slot] = position
         self.total_tokens += len(slots)
         if position.cover or position.maybe:  # a lock may be on another copy
             self.maybe_tokens += len(slots)
@@ -270,7 +267,7 @@ class Model:
 
         A position that keeps children stays where it is, hollow.
         """
-        disown, self._last_key = self.owner.__delitem__, None
+        owner, self._last_key = self.owner, None
         tips = [position for position in positions if not position.children]
         for position in positions:
             if position.cover or position.maybe or position.copies:
@@ -278,7 +275,8 @@ class Model:
             if position.handles:
                 self._kill_handles(position)
             self.total_tokens -= len(position.slots)
-            exhaust(map(disown, position.slots))
+            for slot in position.slots:
+                del owner[slot]
             position.slots = GONE
         uncovered = {self._unhook(tip) for tip in tips}
         if not self._closed:
@@ -341,8 +339,9 @@ class Model:
         upper.cover = 1 if lower.cover else 0
         if lower.uses is not None:
             pass_up(lower.uses, upper)
+        owner = self.owner
         for slot in upper.slots:
-            self.owner[slot] = upper
+            owner[slot] = upper
         return upper
 
     def _refill(self, position: Position, slots: list[int]) -> None:

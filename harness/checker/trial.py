@@ -82,7 +82,6 @@ class Trial:
 
         self.disabled = disabled
         self.overwrites = overwrites and can.arguments == "borrowed"
-        self.promises_misuse = can.misuse != "unspecified"
         self.misuses = misuse or self.promises_misuse
         self.leaves_last = can.longest_match == "n-1"
         self.aligns = can.unaligned_insert == "caller-aligns"
@@ -92,7 +91,11 @@ class Trial:
         self._fleeting = can.idle_handles == "until-next-mutation"
         self._last_tokens: Tokens = ()
         self._token_buffer = make_tokens(())
-        self._most_names = MOST_NAMES[can.namespaces]
+
+    @property
+    def promises_misuse(self) -> bool:
+        """Whether the target says what becomes of calls that no caller should make."""
+        return self.capabilities.misuse != "unspecified"
 
     def breaks(self, rule: str, expected: str, actual: str, detail: str = "") -> None:
         """Write down that the current operation broke `rule`."""
@@ -124,7 +127,7 @@ class Trial:
 
     def takes(self, namespace: Namespace) -> bool:
         """Tell whether the target knows such namespaces."""
-        return len(namespace) <= self._most_names
+        return len(namespace) <= MOST_NAMES[self.capabilities.namespaces]
 
     def token_buffer(self, tokens: Tokens) -> array[int]:
         """Return what the target is given a copy of: an insert often brings the key of the match

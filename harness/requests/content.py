@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from radixcheck.buffers import slots_maker
 from radixcheck.protocol import Pool
 from radixcheck.reference import content
-
-_Write: TypeAlias = Callable[[Sequence[int], Sequence[int]], None]
-_Compare: TypeAlias = Callable[[Sequence[int], Sequence[int]], int | None]
 
 
 class Content:
@@ -24,19 +20,27 @@ class Content:
     def __init__(self, pool: Pool) -> None:
         promises = pool.capabilities
         self._kv: Any = getattr(pool, "kv", None)
+        self.is_ours = self._kv is None
+        """Whether nobody else can write to the buffer."""
         if self._kv is None:
             self._kv = [content.UNWRITTEN] * promises.end
         library = type(self._kv).__module__.partition(".")[0]
-        kind = library if library in ("numpy", "torch") else "list"
-        self.write: _Write = partial(content.write, self._kv)
+        self._fit: Callable[[Sequence[int]], Any] | None = None
+        """Makes slots and tags of the buffer's own kind, where that is no list."""
+        if library in ("numpy", "torch"):
+            self._fit = slots_maker(library, promises.device)
+
+    def write(self, slots: Sequence[int], tags: Sequence[int]) -> None:
         """Write tags into slots, as prefill and decode write KV."""
-        self.first_wrong: _Compare = partial(content.compare, self._kv)
+        if (fit := self._fit) is not None:
+            slots, tags = fit(slots), fit(tags)
+        content.write(self._kv, slots, tags)
+
+    def first_wrong(self, slots: Sequence[int], tags: Sequence[int]) -> int | None:
         """Return the first place at which a slot does not hold its tag."""
-        if kind != "list":
-            fitted = slots_maker(kind, promises.device)
-            write, compare = self.write, self.first_wrong
-            self.write = lambda slots, tags: write(fitted(slots), fitted(tags))
-            self.first_wrong = lambda slots, tags: compare(fitted(slots), fitted(tags))
+        if (fit := self._fit) is not None:
+            slots, tags = fit(slots), fit(tags)
+        return content.compare(self._kv, slots, tags)
 
     def held(self, slot: int) -> int:
         """Return the tag in a slot."""

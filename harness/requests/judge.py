@@ -58,12 +58,12 @@ class Checker:
         self.before: Snapshot | None = None
         """Who held what before the last call, once `record` was called with `draws`."""
         self._clock = clock
-        self._recording = self._draws = self._auditing = False
+        self._draws = self._auditing = False
         self._operation: AnyOperation = Idle()
 
     def record(self, *, draws: bool) -> None:
         """From now on keep every step, and if `draws` a picture of who held what before."""
-        self._recording, self._draws = True, draws
+        self.trial.recording, self._draws = True, draws
 
     def draw(self) -> Snapshot:
         """Return who holds what now."""
@@ -89,23 +89,23 @@ class Checker:
         outcome = STEPS[type(operation)](trial, operation)
         if not trial.broken and type(outcome) is not Skipped:
             self._compare_free()
-        if self._recording:
+        if trial.recording:
             self._note(operation, outcome or Done())
         return self._violation() if trial.broken else None
 
     def _note(self, operation: AnyOperation, outcome: Outcome) -> None:
-        if self._recording:
+        if self.trial.recording:
             self.steps.append(Step(operation, outcome, self._clock.reading, self._auditing))
 
     def _compare_free(self) -> None:
         """See that the pool counts as many free slots as the ledger knows."""
         trial, recorder = self.trial, self.trial.recorder
+        if not recorder.counts:
+            return
         try:
-            answer = recorder.pool.available_size() if recorder.counts else None
+            answer = recorder.pool.available_size()
         except TARGET_ERRORS as error:
             trial.failed(error)
-            return
-        if answer is None and not recorder.counts:
             return
         actual = answer if type(answer) is int else read_length(answer, "available_size")
         if actual != (expected := recorder.ledger.free_tokens):

@@ -33,8 +33,29 @@ class Interrupted(Exception):
     """An error of the caller's own, raised once in the midst of an eviction."""
 
 
+class Watched:
+    """The pool that a cache under judgement is given: a recorder's methods, and whatever else the
+    real pool has.
+
+    It is none of the recorder's own, as a `__getattr__` makes every attribute beside it slow.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._pool = recorder.pool
+        self.capabilities = recorder.capabilities
+        self.alloc = recorder.alloc
+        self.free = recorder.free
+        self.available_size = recorder.available_size
+        self.add_refs = recorder.add_refs
+        self.reset = recorder.reset
+
+    def __getattr__(self, name: str) -> Any:
+        """Pass on whatever else the pool has."""
+        return getattr(self._pool, name)
+
+
 class Recorder:
-    """Stands between a cache and its `Pool`, and is one itself.
+    """Stands between a cache and its `Pool`.
 
     Args:
         pool: the real one; it is full of free slots.
@@ -87,16 +108,13 @@ class Recorder:
         in_tensors = can.slots_as == "torch"
         self._read = partial(answers.read, can=can) if in_tensors else read_slots
 
-    def __getattr__(self, name: str) -> Any:
-        """Pass on whatever else the pool has."""
-        return getattr(self.pool, name)
-
     def serve(self, request: Request | None, method: str) -> None:
         """A call begins; what it takes is for `request`."""
         self._request, self._method = request, method
         self.taken, self.refused, self.evictions, self.before = 0, 0, 0, None
-        self.owned = len(request.own) if request else 0
-        self.freed, self.given = [], set()
+        self.owned = len(request.own) if request is not None else 0
+        if self.freed or self.given:
+            self.freed, self.given = [], set()
 
     # ---- the pool's methods --------------------------------------------------------------
 
@@ -150,16 +168,16 @@ class Recorder:
         self.ledger.move(slots, TREE)
 
     def _took(self, slots: list[int], num_tokens: int) -> None:
-        fresh = set(slots)
+        fresh, ledger, request = set(slots), self.ledger, self._request
         if not self._plainly_good(slots, fresh, num_tokens):
-            for broken in answers.faults(slots, num_tokens, self.ledger, self.capabilities):
+            for broken in answers.faults(slots, num_tokens, ledger, self.capabilities):
                 self._breaks(*broken)
         self.taken += len(slots)
         owner = NOBODY
-        if self._request:
-            owner = self._request.name
-            self._request.own |= fresh
-        self.ledger.take(slots, owner)
+        if request is not None:
+            owner = request.name
+            request.own |= fresh
+        ledger.take(slots, owner)
         if slots and self._past.setdefault(first := slots[0], owner) != owner:
             self._past[first] = owner
             self.reused += 1

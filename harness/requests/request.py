@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from radixcheck.operations import Arrive
-from radixcheck.reference.content import longer, tags
+from radixcheck.reference.content import following, tags
 from radixcheck.reference.scheduler import Waiting, claim
 
 
@@ -86,7 +86,7 @@ class Request:
 
     def sample(self, token: int) -> None:
         """Grow by one token, which has no slot yet."""
-        self.tags.append(longer(self.tags, token, self.namespace))
+        self.tags += following(self.tags[-1], (token,))
         self.tokens.append(token)
         self.sampled += 1
 

@@ -153,7 +153,7 @@ def _begun(trial: Trial, request: Request, matched: int) -> Outcome | None:
     trial.queue.remove(request)
     trial.running[request.name] = request
     if trial.fits(request):
-        return Row(tuple(row), matched)
+        return Row(tuple(row), matched) if trial.recording else None
     trial.saw("admission-undone")
     _released(trial, request, "abort", request.name)
     _check_left(trial, request, row)
@@ -220,14 +220,14 @@ def decode(trial: Trial, operation: Decode) -> Outcome | None:
 
 def _compute(trial: Trial, request: Request, num_tokens: int) -> Outcome | None:
     """Let the cache take slots for `num_tokens`, and write into them."""
-    start = len(request.row)
+    recorder, start = trial.recorder, len(request.row)
     stop = start + num_tokens
     answer = trial.call(request, "append", request.name, request.tokens[:stop], num_tokens)
     if answer is not None and isinstance(answer, NO):
         return _not_computed(trial, request, answer)
-    if trial.recorder.freed:
+    if recorder.freed:
         trial.saw("evicted-to-allocate")
-        trial.check_surplus(trial.recorder.taken - (trial.recorder.before or 0))
+        trial.check_surplus(recorder.taken - (recorder.before or 0))
     row = trial.read_row(request, stop)
     if row is None or not trial.may_keep(request, row[:start]):
         return None
@@ -236,7 +236,7 @@ def _compute(trial: Trial, request: Request, num_tokens: int) -> Outcome | None:
     request.row = row
     trial.content.write(new, request.tags[start:stop])
     request.starts += 1
-    return Allocated(tuple(new))
+    return Allocated(tuple(new)) if trial.recording else None
 
 
 def _not_computed(trial: Trial, request: Request, answer: Refusal | Failure) -> Outcome:
@@ -285,7 +285,7 @@ def _publish(trial: Trial, request: Request) -> Outcome | None:
         return None
     trial.adopt(request, aligned, row)
     request.row, request.lent = row, aligned
-    return Row(tuple(row), aligned)
+    return Row(tuple(row), aligned) if trial.recording else None
 
 
 # -------------------------------------------------------------------------------- the end

@@ -16,7 +16,7 @@ from radixcheck.operations import Failure, Outcome, QueueOrder, Refusal, Skipped
 from radixcheck.protocol import Refused, RequestCache
 from radixcheck.reference import scheduler
 from radixcheck.requests.content import Content
-from radixcheck.requests.recorder import TREE, Interrupted, Recorder
+from radixcheck.requests.recorder import TREE, Interrupted, Recorder, Watched
 from radixcheck.requests.request import Request
 from radixcheck.requests.surplus import without_the_last
 
@@ -40,7 +40,7 @@ class Trial:
         self.content = Content(pool)
         self.running: dict[str, Request] = {}
         self.recorder = Recorder(pool, self.running, self.breaks)
-        cache.pool = self.recorder
+        cache.pool = Watched(self.recorder)
         self.has = {
             "evictable_size": hasattr(cache, "evictable_size") and can.evictable_size != "absent",
             "total_size": hasattr(cache, "total_size") and can.total_size != "absent",
@@ -70,6 +70,8 @@ class Trial:
         self.skipped: Counter[str] = Counter()
         self.broken: list[Broken] = []
         """What the current operation has broken so far."""
+        self.recording = False
+        """Whether outcomes are wanted, and not only verdicts."""
 
     # ---- verdicts ------------------------------------------------------------------------
 
@@ -100,7 +102,10 @@ class Trial:
             BadAnswer: the cache, or its pool, is called with what cannot be read.
         """
         self.recorder.serve(request, method)
-        return self.ask(method, *arguments)
+        try:  # as `ask` does, for which there is no time in every operation
+            return getattr(self.cache, method)(*arguments)
+        except TARGET_ERRORS as error:
+            return self._what_it_means(error, method)
 
     def look_up(self, request: Request, method: str, *arguments: Any) -> Any:
         """Call ``match`` or ``begin``: with all tokens, and the namespace if that can be told."""
@@ -111,15 +116,19 @@ class Trial:
         """Call the cache for whom it was called before, to hear of what it has done."""
         try:
             return getattr(self.cache, method)(*arguments)
-        except BadAnswer:
-            raise
         except TARGET_ERRORS as error:
-            if isinstance(error, Refused) and method in MAY_REFUSE:
-                return Refusal(said(error))
-            if isinstance(error, Interrupted):
-                self.saw("eviction-interrupted")
-                return Refusal(said(error))
-            return self.failed(error)
+            return self._what_it_means(error, method)
+
+    def _what_it_means(self, error: BaseException, method: str) -> Refusal | Failure:
+        """Take an exception for a refusal where `method` may refuse; otherwise it is undeclared."""
+        if isinstance(error, BadAnswer):
+            raise error
+        if isinstance(error, Refused) and method in MAY_REFUSE:
+            return Refusal(said(error))
+        if isinstance(error, Interrupted):
+            self.saw("eviction-interrupted")
+            return Refusal(said(error))
+        return self.failed(error)
 
     # ---- the queue -----------------------------------------------------------------------
 
@@ -193,11 +202,12 @@ class Trial:
     def may_go_on(self, request: Request, row: Sequence[int]) -> bool:
         """See the same of a row that is as it was at the last look, but for new slots of its own.
 
-        If nothing was freed since, only what is in the slots can have changed.
+        If nothing was freed since, only what is in the slots can have changed; and in a buffer of
+        our own not even that: what is written to are slots that were free a moment before.
         """
         if request.frees_seen != self.recorder.frees:
             return self.may_read(request, row)
-        return self.check_content(request, row)
+        return not self.broken if self.content.is_ours else self.check_content(request, row)
 
     def may_keep(self, request: Request, row: Sequence[int]) -> bool:
         """See that a row is as it was and holds no slot that was freed; or else, all of the same.

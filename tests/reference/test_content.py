@@ -58,7 +58,7 @@ def test_a_sequence_grows_by_the_tag_it_would_have_had(
 
 @given(SEQUENCES)
 def test_tags_fit_a_signed_element(tokens: list[int]) -> None:
-    assert all(0 <= tag < 2**63 for tag in tags(tokens))
+    assert all(-(2**63) <= tag < 2**63 for tag in tags(tokens))
 
 
 def test_tags_are_the_same_in_every_process() -> None:
