@@ -129,6 +129,11 @@ class _Waiting:
         self.sizes: dict[str, int] = {}
         """What the judge was told when it asked."""
 
+    def foreseen(self) -> Reply:
+        """Return what should come."""
+        reply: Any = SimpleNamespace(value=self.answers[0], error=None, sizes=self.sizes)
+        return reply  # type: ignore[no-any-return]  # a protocol has no class to make it of
+
     def is_as_foreseen(self, reply: Reply, *, any_value: bool) -> bool:
         """Compare with what came."""
         return (
@@ -150,7 +155,7 @@ class Ahead:
         self.known: list[tuple[str, Reply]] = []
         """All methods that were called so far, and what came of each."""
         self.death: Crashed | None = None
-        """What became of it in the midst of a batch."""
+        """What became of it in the midst of a batch: it ended, or did not come back."""
         self._target = target
         self._model: Model
         self._waiting: list[_Waiting] = []
@@ -301,12 +306,24 @@ class Ahead:
         except Crashed as error:
             if not waiting:
                 raise
-            if type(error) is Crashed:
-                self.death = Crashed(error.what, error.said)
+            self._died(error, waiting, method)
             raise Unforeseen from None
         self._compare(waiting, replies, method)
         self._sizes = replies[-1].sizes
         return replies[-1]
+
+    def _died(self, error: Crashed, waiting: list[_Waiting], method: str) -> None:
+        """Note a death in the midst of a batch. Which call it was nobody knows; so the last one
+        gets it, and those before it are taken to have answered as was foreseen::
+
+            insert  match  inc_ref  match  evict
+            +-0     +-4    +-       +-2    +-died
+        """
+        survived = waiting if method else waiting[:-1]
+        self.known += ((each.method, each.foreseen()) for each in survived)
+        size = len(waiting) + bool(method)
+        what = f"{error.what} in a batch of {size} calls, and not when they came one by one"
+        self.death = type(error)(what, error.said)
 
     def _compare(self, waiting: list[_Waiting], replies: Sequence[Reply], method: str) -> None:
         """Note the replies up to the first that is not as foreseen.
@@ -393,7 +410,7 @@ def judged(open_target: Open, make: Callable[[Open], Trial[Judged]]) -> Judged:
         a surprise: by the answers as they came --- it breaks a rule: that is the verdict
                                                  `-- it does not: a fresh cache, without batches
         a death:    a fresh cache, without batches --- it comes back: that is the verdict
-                                                    `-- it does not: told where the batch began
+                                                    `-- it does not: told where the batch ended
 
     Args:
         make: sets up a trial of what it is given to open.

@@ -29,8 +29,19 @@ class BadAnswer(TypeError):
 
     def __init__(self, trouble: str, answer: object, hint: str = SLOTS) -> None:
         super().__init__(
-            f"{trouble}: {reprlib.repr(answer)}; {hint}. The adapter is at fault, not the cache."
+            f"{trouble}: {_quoted(answer)}; {hint}. The adapter is at fault, not the cache."
         )
+
+
+def _quoter() -> Callable[[object], str]:
+    """Return what quotes an answer: both ends of it, so much that one sees what it is."""
+    quoter = reprlib.Repr()
+    quoter.maxstring, quoter.maxother = 400, 200
+    quoter.maxlist = quoter.maxtuple = quoter.maxarray = quoter.maxdict = 20
+    return quoter.repr
+
+
+_quoted = _quoter()
 
 
 make_tokens: Callable[[Iterable[int]], array[int]] = partial(array, "q")

@@ -258,7 +258,11 @@ def _check(kind: type) -> None:
     own = [name for name in OWN_COPIES if getattr(kind, name) is not getattr(object, name)]
     own += [name for name in MORE_COPIES if hasattr(kind, name)]
     if own:
-        raise Unfaithful(f"{kind.__module__}.{kind.__qualname__} has its own {own[0]}")
+        raise Unfaithful(f"{_named(kind)} has its own {own[0]}")
+
+
+def _named(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _check_inside(thing: object) -> None:
@@ -267,7 +271,7 @@ def _check_inside(thing: object) -> None:
         object.__reduce_ex__(thing, 4)
     except Exception as error:
         if not isinstance(thing, CellType):
-            raise Unfaithful(str(error)) from error
+            raise Unfaithful(f"{_named(type(thing))} cannot be copied") from error
 
 
 def _check_function(function: Any) -> None:

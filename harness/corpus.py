@@ -77,7 +77,8 @@ def load(folder: Path | Traversable) -> Corpus:
 def content_name(trace: Trace) -> str:
     """Name `trace` by its content: two that run alike have one name, whatever they have found."""
     config = dict(sorted(trace.config.items()))
-    return sha256(dumps(trace.replace(config=config, found=None))).hexdigest()[:NAME_DIGITS]
+    bare = trace.replace(config=config, found=None, note="")
+    return sha256(dumps(bare)).hexdigest()[:NAME_DIGITS]
 
 
 def without_duplicates(entries: Iterable[Entry]) -> list[Entry]:

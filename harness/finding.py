@@ -57,7 +57,27 @@ class Snapshot(Struct, frozen=True):
     holdings: tuple[Holding, ...] = ()
 
 
-class Finding(Struct, frozen=True):
+NOTHING = Snapshot({})
+
+
+class Pictured(Struct, frozen=True, kw_only=True):
+    """Whatever has pictures of what was stored."""
+
+    pictures: tuple[Snapshot, ...] = ()
+    """What the model stores before each of the last steps, and after the last."""
+
+    @property
+    def before(self) -> Snapshot:
+        """What the model stores before the last step."""
+        return self.pictures[-2] if len(self.pictures) > 1 else self.after
+
+    @property
+    def after(self) -> Snapshot:
+        """What the model stores after the last step."""
+        return self.pictures[-1] if self.pictures else NOTHING
+
+
+class Finding(Pictured, frozen=True):
     """A violation, shrunk and ready to replay."""
 
     target: str
@@ -67,9 +87,6 @@ class Finding(Struct, frozen=True):
     steps: tuple[Step, ...]
     """What happened, the last step being the one that broke the rule. An audit is written out call
     by call."""
-    before: Snapshot
-    after: Snapshot
-    """What the model stores before and after the last step."""
     seed: int | None = None
     original_operations: int = 0
     """Length of the trace before it was shrunk."""

@@ -30,7 +30,7 @@ from radixcheck.levels import TREE
 from radixcheck.operations import Audit
 from radixcheck.registry import TargetError
 from radixcheck.rules import Violation
-from radixcheck.sanitizers import OPTIONS
+from radixcheck.sanitizers import OPTIONS, tells_coverage
 from radixcheck.trace import Trace
 
 LAUNCH = """\
@@ -40,12 +40,13 @@ from radixcheck.fuzzing import Orders
 main({orders!r})
 """
 
+LONG_INPUTS = ("-max_len=1024", "-len_control=0", "-reduce_inputs=0")
+"""Up to a few hundred operations from the beginning, and what works is not made shorter: a trace
+costs something too, and it is the shrinker who makes findings short."""
+
 MOST_NAMES = {"absent": 0, "one": 1, "structured": None}
 
 LAST = Audit()
-
-COUNTERS = b"__sanitizer_cov_8bit_counters_init"
-"""What a library calls that clang has built with ``-fsanitize=fuzzer-no-link``."""
 
 PATIENCE_S = 10.0
 """A fuzzer that was told to end may take so long."""
@@ -102,11 +103,11 @@ class Fuzzer:
 
     Args:
         flags: flags and corpus folders for libFuzzer.
-        environment: the whole environment of the process.
+        environment: the whole environment of the process; None for that of this process.
     """
 
     def __init__(
-        self, orders: Orders, flags: Sequence[str], environment: Mapping[str, str]
+        self, orders: Orders, flags: Sequence[str], environment: Mapping[str, str] | None
     ) -> None:
         self.folder = Path(orders.folder)
         for name in ("found", "told"):
@@ -233,7 +234,7 @@ def preload(library: Path) -> dict[str, str]:
     atheris = find_spec("atheris")
     if atheris is None or not atheris.origin or not library.is_file():
         return {}
-    if COUNTERS not in library.read_bytes():
+    if not tells_coverage(library):
         return {}
     runtime = Path(atheris.origin).parent.parent / "asan_with_fuzzer.so"
     return {"LD_PRELOAD": str(runtime), "ASAN_OPTIONS": OPTIONS["ASAN_OPTIONS"]}

@@ -6,7 +6,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
+from math import inf
 
 from msgspec import Struct, field, structs
 
@@ -21,6 +23,7 @@ from radixcheck.registry import Source, TargetError
 from radixcheck.rules import Violation
 from radixcheck.shrink import shrink, tell_apart
 from radixcheck.trace import Found, Trace
+from radixcheck.verdict import Verdict
 
 AGAIN_EVERY = 100
 """One trace in this many is run again, for the rules that no single run can break."""
@@ -33,6 +36,9 @@ MORE_TRIES = 12
 
 SHRINK_TIME_S = 20.0
 """Then a finding is taken as small as it is: a slow target may need seconds for a long trace."""
+
+GRACE_S = 5.0
+"""So long a run may shrink a finding for which its own time would be too short."""
 
 MAX_FINDINGS = 12
 """A run ends when it has so many: nobody reads more of them before mending some."""
@@ -61,11 +67,15 @@ class Report(Struct):
     """How often each signature was seen again after its finding."""
     known: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each signature was seen that is no news."""
+    cut_short: int = 0
+    """Operations that were not judged, since what is no news had ended their trace."""
     reached: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     kills: int = 0
     """How often something else ended the process that judged, and its trace was judged again."""
     interrupted: bool = False
+    most_findings: float = MAX_FINDINGS
+    """The run ends when it has so many."""
 
     @property
     def missing(self) -> list[str]:
@@ -118,9 +128,10 @@ def run(
     if beside is not None:
         traces = chain.from_iterable(zip(traces, beside(seed, report.arenas), strict=True))
     began = time.monotonic()
+    end = began + (inf if budget.max_time_s is None else budget.max_time_s)
     try:
-        for trace in _begun(host, traces):
-            _judge(host, trace, report, known)
+        for trace in begun(host, traces):
+            _judge(host, trace, report, known, end)
             report.elapsed_s = time.monotonic() - began
             watch(report)
             if _spent(report, budget):
@@ -141,72 +152,100 @@ class ShrinkingInterrupted(KeyboardInterrupt):
         self.finding = finding
 
 
-def investigate(host: Host, trace: Trace, violation: Violation, seed: int | None) -> Finding:
+def investigate(
+    host: Host,
+    trace: Trace,
+    violation: Violation,
+    seed: int | None,
+    limit_s: float = SHRINK_TIME_S,
+) -> Finding:
     """Shrink a failing trace, and run what is left once more to see what happens on the way.
+
+    Args:
+        limit_s: then no further run is begun that only makes the trace simpler or surer. What a run
+            takes that hangs comes on top.
 
     Raises:
         ShrinkingInterrupted: on Ctrl-C.
     """
+    deadline = time.monotonic() + limit_s
     original = trace.replace(operations=trace.operations[: violation.step + 1])
     if (sooner := _violation(host, original, violation.rule)) is not None:
         violation = sooner  # a run looks inside the target now and then, an investigation always
         original = trace.replace(operations=trace.operations[: violation.step + 1])
     smallest, interrupted = original, False
-    deadline = time.monotonic() + SHRINK_TIME_S
     quick = host.hurried() if violation.rule == "hang" else host
+
+    def fails(candidate: Trace) -> bool:
+        return any(_fails(quick, candidate, violation) for _ in _until(deadline, tries))
 
     def still_fails(candidate: Trace) -> bool:
         nonlocal smallest
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline or not fails(candidate):
             return False
-        fails = any(_fails(quick, candidate, violation) for _ in range(tries))
-        smallest = candidate if fails else smallest
-        return fails
+        smallest = candidate
+        return True
 
     steady = all(_fails(quick, original, violation) for _ in range(TRIES))
     tries = 1 if steady else MORE_TRIES  # a target may break ties by chance
-    flaky = not still_fails(original)
+    flaky = not (steady or fails(original))
     try:
         if not flaky:
             shrunk = shrink(original, still_fails, supports=_freely(host.source)).trace
             smallest = tell_apart(shrunk, still_fails)
-    except ValueError:  # it failed a moment ago, and now it does not
-        flaky = True
+    except ValueError:  # it failed a moment ago, and now it does not, or there is no more time
+        flaky = time.monotonic() <= deadline
     except KeyboardInterrupt:
         interrupted = True
     length = len(original.operations)
-    finding = _finding(host, smallest, violation, seed, length, flaky=flaky)
+    shown = partial(_finding, host, violation=violation, seed=seed, length=length, flaky=flaky)
+    finding = shown(smallest, deadline=deadline)
     if finding.flaky and not flaky and quick is not host:  # what is only slow had too little time
-        finding = _finding(host, original, violation, seed, length, flaky=flaky)
+        finding = shown(original, deadline=deadline)
     if interrupted:
         raise ShrinkingInterrupted(finding)
     return finding
 
 
-def _begun(host: Host, traces: Iterator[Trace]) -> Iterator[Trace]:
-    """Yield endless `traces`, each being judged already while the one after it is generated."""
-    following = next(traces)
-    while True:
-        trace = following
+def _until(deadline: float, times: int) -> Iterator[int]:
+    """Count up to `times`, but not beyond a deadline; there is always a first time."""
+    for number in range(times):
+        if number and time.monotonic() > deadline:
+            return
+        yield number
+
+
+def begun(host: Host, traces: Iterator[Trace]) -> Iterator[Trace]:
+    """Yield `traces`, each being judged already while the one after it is generated."""
+    following = next(traces, None)
+    while (trace := following) is not None:
         host.begin(trace)
-        following = next(traces)
+        following = next(traces, None)
         yield trace
 
 
-def _judge(host: Host, trace: Trace, report: Report, known: Known) -> None:
+def judge(host: Host, trace: Trace, report: Report) -> Verdict:
+    """Judge a trace and count it in `report`; now and then also by the rules that need two runs."""
     verdict = host.check(trace, thorough=False)
     report.traces += 1
     report.kills = host.kills
     report.operations += verdict.operations
     report.reached += verdict.reached
     report.skipped += verdict.skipped
-    violation = verdict.violation
-    if violation is None and report.traces % AGAIN_EVERY == 1:
-        violation = _run_again(host, trace, deterministic=verdict.capabilities.deterministic)
+    if verdict.violation is None and report.traces % AGAIN_EVERY == 1:
+        deterministic = verdict.capabilities.deterministic
+        violation = _run_again(host, trace, deterministic=deterministic)
+        verdict = structs.replace(verdict, violation=violation)
+    return verdict
+
+
+def _judge(host: Host, trace: Trace, report: Report, known: Known, end: float) -> None:
+    violation = judge(host, trace, report).violation
     if violation is None:
         return
     if known(violation.signature):
         report.known[violation.signature] += 1
+        report.cut_short += len(trace.operations) - violation.step - 1
         return
     found = {finding.violation.signature: finding for finding in report.findings}
     earlier = found.get(violation.signature)
@@ -214,7 +253,8 @@ def _judge(host: Host, trace: Trace, report: Report, known: Known) -> None:
         report.repeats[violation.signature] += 1
         if not earlier.flaky or report.repeats[violation.signature] > TRIES:
             return
-    finding = investigate(host, trace, violation, report.seed)
+    limit_s = min(SHRINK_TIME_S, max(GRACE_S, end - time.monotonic()))
+    finding = investigate(host, trace, violation, report.seed, limit_s)
     if earlier is None:
         report.findings.append(finding)
     elif not finding.flaky:
@@ -226,7 +266,7 @@ def _spent(report: Report, budget: Budget) -> bool:
         (budget.max_time_s is not None and report.elapsed_s >= budget.max_time_s)
         or (budget.max_operations is not None and report.operations >= budget.max_operations)
         or (budget.first_only and bool(report.violations))
-        or len(report.findings) >= MAX_FINDINGS
+        or len(report.findings) >= report.most_findings
     )
 
 
@@ -266,27 +306,27 @@ def _finding(
     length: int,
     *,
     flaky: bool,
+    deadline: float,
 ) -> Finding:
-    seen = host.replay(trace)
-    for _ in range(MORE_TRIES):
-        if seen.verdict.violation is not None or violation.rule in AGAIN:
-            break
+    seen, tries = host.replay(trace), 1 if violation.rule in AGAIN else MORE_TRIES
+    while (tries := tries - 1) and not seen.verdict.violation and time.monotonic() < deadline:
         seen = host.replay(trace)
     shown = seen.verdict.violation or _violation(host, trace, violation.rule)
     if shown is None:
         shown, flaky = structs.replace(violation, step=len(trace.operations) - 1), True
+    if shown.rule == "nondeterminism":
+        seen = seen.up_to(shown.step + 1)
     situations = tuple(sorted(seen.verdict.reached))
     found = Found(shown.rule, shown.operation, host.source.spec, seed, situations=situations)
     return Finding(
         host.source.spec,
         trace.replace(found=found),
         shown,
-        seen.steps[: shown.step + 1] if shown.rule == "nondeterminism" else seen.steps,
-        seen.before,
-        seen.after,
+        seen.steps,
         seed,
         length,
         situations,
         seen.answers,
         flaky,
+        pictures=seen.pictures,
     )

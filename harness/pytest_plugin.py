@@ -7,16 +7,18 @@ radixcheck it was raised.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import json
 from msgspec.structs import fields
 
 if TYPE_CHECKING:
     from radixcheck.conformance import Conformance, Settings
+    from radixcheck.known import Failure
 
 NAME = "radixcheck"
 """What the collected module is called: ids begin with ``radixcheck::TestTarget``."""
@@ -33,6 +35,7 @@ KNOWN = "radixcheck/known-failures"
 """Where pytest's cache counts the clean runs of known failures."""
 
 _SUITES: pytest.StashKey[dict[type, Conformance]] = pytest.StashKey()
+_KNOWN: pytest.StashKey[_Settled] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -222,17 +225,59 @@ def pytest_runtest_makereport(
     return report
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say which known failures should go."""
-    from radixcheck.known import settle, today
+# ---- known failures ----------------------------------------------------------------------
 
-    cache = getattr(config, "cache", None)
-    tally = cache.get(KNOWN, {}) if cache else {}
+
+class _Settled:
+    """The known failures that concern the targets of a session, and those that occurred."""
+
+    def __init__(self) -> None:
+        self.concerning: list[Failure] = []
+        self.covered: list[Failure] = []
+
+    def add(self, concerning: Iterable[Failure], covered: Iterable[Failure]) -> None:
+        """Take in what a suite or a worker tells; two may tell of the same entry."""
+        self.concerning = list(dict.fromkeys((*self.concerning, *concerning)))
+        self.covered = list(dict.fromkeys((*self.covered, *covered)))
+
+
+def _settled(config: pytest.Config) -> _Settled:
+    """Return what is known by now, with what the suites of this process say."""
+    settled = config.stash.setdefault(_KNOWN, _Settled())
     for conformance in config.stash.get(_SUITES, {}).values():
         spec = conformance.host.source.spec
-        known = [each for each in conformance.settings.known if each.concerns(spec)]
-        for notice in settle(known, conformance.covered, tally, today()):
-            terminalreporter.write_line(f"radixcheck known failures: {notice}")
+        known = (each for each in conformance.settings.known if each.concerns(spec))
+        settled.add(known, conformance.covered)
+    return settled
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let a worker of xdist tell the process that shows everything."""
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        settled = _settled(session.config)
+        output[NAME] = json.encode((settled.concerning, settled.covered)).decode()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear what a worker of xdist tells when it ends; one that has died tells nothing."""
+    from radixcheck.known import Failure
+
+    if told := getattr(node, "workeroutput", {}).get(NAME):
+        _settled(node.config).add(*json.decode(told, type=tuple[list[Failure], list[Failure]]))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say which known failures should go, if anything was run that could have shown them."""
+    from radixcheck.known import settle, today
+
+    if config.getoption("collectonly"):
+        return
+    cache = getattr(config, "cache", None)
+    tally = cache.get(KNOWN, {}) if cache else {}
+    settled = _settled(config)
+    for notice in settle(settled.concerning, settled.covered, tally, today()):
+        terminalreporter.write_line(f"radixcheck known failures: {notice}")
     if cache and tally:
         cache.set(KNOWN, tally)
 

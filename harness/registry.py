@@ -27,7 +27,7 @@ from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import FrameType, ModuleType, SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, cast
 from urllib.parse import unquote
 
@@ -368,10 +368,20 @@ def _said(error: BaseException) -> str:
 
 
 def _where(error: BaseException) -> str:
+    """Show the line that raised. Where that is a `raise` of ours it has said itself what is wrong,
+    and only who called us is worth a look, if anybody did."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}: {(error.text or '').strip()}"
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{frame.filename}:{frame.lineno}, in {frame.name}: {frame.line}"
+    places = list(traceback.walk_tb(error.__traceback__))
+    lines = traceback.StackSummary.extract(iter(places))
+    if _is_ours(places[-1][0]) and str(lines[-1].line).startswith("raise "):
+        told = zip(places, lines, strict=True)
+        lines[:] = [line for (frame, _), line in told if not _is_ours(frame)]
+    return "{0.filename}:{0.lineno}, in {0.name}: {0.line}".format(lines[-1]) if lines else ""
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith("radixcheck.")
 
 
 # --------------------------------------------------------------------------- the factory

@@ -40,6 +40,9 @@ OPTIONS = {
 RUNTIME = re.compile(r"lib(?:clang_rt\.)?(?:asan|tsan|ubsan)[\w.-]*\.so[.\d]*")
 """The file of a runtime, as GCC and as clang call it."""
 
+COUNTERS = b"__sanitizer_cov_8bit_counters_init"
+"""What a library calls that clang has built with ``-fsanitize=fuzzer-no-link``."""
+
 COMPANION = re.compile(r"lib(?:stdc\+\+|c\+\+)\.so[.\d]*")
 """A sanitizer looks for ``__cxa_throw`` when it starts; Python alone does not have it."""
 
@@ -78,6 +81,11 @@ def lacking(library: Path) -> bool:
         return False
     loaded = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     return any(str(Path(runtime).resolve()) not in loaded for runtime in wanted)
+
+
+def tells_coverage(library: Path) -> bool:
+    """Tell whether `library` was built to guide a fuzzer, and so can be loaded beside one only."""
+    return COUNTERS in library.read_bytes()
 
 
 def report(stderr: str) -> tuple[str, list[str]] | None:

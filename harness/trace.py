@@ -9,13 +9,17 @@ A trace file is JSON lines. The first line is the header, every further line one
 Long keys are written as a back reference to an earlier operation of the same file: ``{"of": 0,
 "take": 30, "then": [7]}`` is the first 30 tokens of operation 0, and then token 7. A trace file is
 never code: it is validated field by field.
+
+A file of an older format is read as if it had been written today: each of its lines goes through
+the steps of `UPGRADES`, and only then is looked at.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -45,6 +49,15 @@ Keyed: TypeAlias = MatchPrefix | Insert | Arrive
 
 Config: TypeAlias = dict[str, bool | int | float | str]
 
+Fields: TypeAlias = dict[str, Any]
+"""A line of a file, before anybody knows what it says."""
+
+Upgrade: TypeAlias = Callable[[Fields], Fields]
+
+UPGRADES: dict[int, Upgrade] = {}
+"""Per format before this one: from a line of it, the header or an operation, to the same line of
+the next. Whoever raises `FORMAT` adds one, and a file to tests/data/formats."""
+
 
 class Found(Struct, frozen=True, omit_defaults=True):
     """What a trace showed when it was saved as a finding."""
@@ -67,6 +80,8 @@ class Trace(Struct, frozen=True):
     misuse: bool = False
     """Whether calls that no caller should make are made all the same."""
     found: Found | None = None
+    note: str = ""
+    """What a reader must know of it, such as how it was recorded. It changes nothing."""
 
     def replace(self, **changes: Any) -> Trace:
         """Return a copy with some fields changed."""
@@ -82,15 +97,23 @@ class _Header(Struct, forbid_unknown_fields=True, omit_defaults=True):
     config: Config = field(default_factory=dict)
     misuse: bool = False
     found: Found | None = None
+    note: str = ""
+
+
+class _Versioned(Struct):
+    """What a header of any format has."""
+
+    version: int = field(name="radixcheck")
 
 
 _encode = msgspec.json.Encoder().encode
-_decode_header = msgspec.json.Decoder(_Header).decode
+_decode = msgspec.json.Decoder(Fields).decode
+_decode_version = msgspec.json.Decoder(_Versioned).decode
 
 
 def dumps(trace: Trace) -> bytes:
     """Write `trace` in the file format."""
-    header = _Header(FORMAT, trace.config, trace.misuse, trace.found)
+    header = _Header(FORMAT, trace.config, trace.misuse, trace.found, trace.note)
     return b"".join(line + b"\n" for line in (_encode(header), *_operation_lines(trace.operations)))
 
 
@@ -141,31 +164,40 @@ def loads(data: bytes, name: str = "<trace>") -> Trace:
     lines = data.splitlines()
     if not lines:
         raise TraceError(f"{name}: empty file, expected a header line")
-    header = _read_header(lines[0], name)
-    operations = tuple(_read_operations(lines[1:], name))
-    return Trace(operations, header.config, header.misuse, header.found)
+    header, upgrade = _read_header(lines[0], name)
+    operations = tuple(_read_operations(lines[1:], name, upgrade))
+    return Trace(operations, header.config, header.misuse, header.found, header.note)
 
 
-def _read_header(line: bytes, name: str) -> _Header:
+def _read_header(line: bytes, name: str) -> tuple[_Header, Upgrade]:
+    """Read the first line; answer also what every line of the file must go through."""
     try:
-        header = _decode_header(line)
+        version = _decode_version(line).version
+        if 1 <= version <= FORMAT:
+            upgrade = partial(_upgraded, version)
+            return msgspec.convert(upgrade(_decode(line)), _Header), upgrade
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TraceError(f"{name}:1: not a trace header: {error}") from None
-    if not 1 <= header.version <= FORMAT:
-        known = f"this radixcheck reads 1 to {FORMAT}"
-        what = "upgrade it" if header.version > FORMAT else "there is no such format"
-        raise TraceError(f"{name}:1: trace format {header.version}, but {known}: {what}")
-    return header
+    known = f"this radixcheck reads 1 to {FORMAT}"
+    what = "upgrade it" if version > FORMAT else "there is no such format"
+    raise TraceError(f"{name}:1: trace format {version}, but {known}: {what}")
 
 
-def _read_operations(lines: list[bytes], name: str) -> Iterator[AnyOperation]:
+def _upgraded(version: int, fields: Fields) -> Fields:
+    """Write a line of format `version` as this release would have."""
+    for older in range(version, FORMAT):
+        fields = UPGRADES[older](fields)
+    return fields
+
+
+def _read_operations(lines: list[bytes], name: str, upgrade: Upgrade) -> Iterator[AnyOperation]:
     keys: list[Tokens] = []
     total_tokens = 0
     for number, line in enumerate(lines, start=2):
         if not line.strip():
             keys.append(())
             continue
-        operation = _read_operation(line, keys, f"{name}:{number}")
+        operation = _read_operation(line, keys, f"{name}:{number}", upgrade)
         key = getattr(operation, "tokens", ())
         total_tokens += len(key)
         if total_tokens > MAX_TOTAL_TOKENS:
@@ -176,11 +208,11 @@ def _read_operations(lines: list[bytes], name: str) -> Iterator[AnyOperation]:
         yield operation
 
 
-def _read_operation(line: bytes, keys: list[Tokens], where: str) -> AnyOperation:
+def _read_operation(line: bytes, keys: list[Tokens], where: str, upgrade: Upgrade) -> AnyOperation:
     if len(line) > MAX_LINE_BYTES:
         raise TraceError(f"{where}: line of {len(line)} bytes, at most {MAX_LINE_BYTES} are read")
     try:
-        fields = msgspec.json.decode(line, type=dict[str, Any])
+        fields = upgrade(_decode(line))
         if isinstance(fields.get("tokens"), dict):
             fields["tokens"] = _resolve(fields["tokens"], keys)
         operation: AnyOperation = msgspec.convert(fields, AnyOperation)

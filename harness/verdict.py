@@ -3,7 +3,7 @@ breaks a rule."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from traceback import walk_tb
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ from radixcheck.ahead import judged
 from radixcheck.buffers import BadAnswer
 from radixcheck.capabilities import AnyCapabilities
 from radixcheck.clock import Clock
-from radixcheck.finding import Snapshot, Step
+from radixcheck.finding import Pictured, Snapshot, Step
 from radixcheck.journal import AFTER, JOURNAL, OUTSIDE, PLACE, Stopped
 from radixcheck.levels import Judge, Level, level_of
 from radixcheck.operations import AnyOperation, Audit, Outcome, Unanswered
@@ -26,11 +26,12 @@ Open: TypeAlias = Callable[[Config, Clock], Any]
 """Builds a fresh target from a configuration and the clock that it may use."""
 
 
-NOTHING = Snapshot({})
-
 SURE = 3
 """So often must a trace fail with buffers that are reused, and pass with others, to prove an
 alias."""
+
+FILM_NUMBERS = 2_000_000
+"""Of pictures with more tokens and slots than this, the first are let go."""
 
 
 class Verdict(Struct, frozen=True):
@@ -44,16 +45,53 @@ class Verdict(Struct, frozen=True):
     skipped: Counter[str]
 
 
-class Replay(Struct, frozen=True):
+class Replay(Pictured, frozen=True):
     """A verdict, and everything that happened on the way to it."""
 
     verdict: Verdict
     steps: tuple[Step, ...]
-    before: Snapshot
-    """What was stored before the last step."""
-    after: Snapshot
     answers: tuple[tuple[str, Outcome], ...] = ()
     """What each of several targets answered at the last step, by its spec."""
+
+    def up_to(self, num_steps: int) -> Replay:
+        """Leave out what happened after so many steps."""
+        left = max(0, len(self.pictures) - len(self.steps[num_steps:]))
+        steps, pictures = self.steps[:num_steps], self.pictures[:left]
+        return msgspec.structs.replace(self, steps=steps, pictures=pictures)
+
+
+class _Film(list[Step]):
+    """The steps of a judge, and pictures of what was stored before the first and after each."""
+
+    def __init__(self, judge: Judge) -> None:
+        super().__init__()
+        self._draw = judge.draw
+        self._pictures = deque([self._draw()])
+        self._numbers = 0
+
+    @property
+    def pictures(self) -> tuple[Snapshot, ...]:
+        """The last of them, as many as there is memory for."""
+        return tuple(self._pictures)
+
+    def append(self, step: Step) -> None:
+        """Note a step that is over."""
+        super().append(step)
+        self._pictures.append(self._draw())
+        self._numbers += _numbers(self._pictures[-1])
+        while self._numbers > FILM_NUMBERS and len(self._pictures) > 2:
+            self._numbers -= _numbers(self._pictures.popleft())
+
+
+def _numbers(picture: Snapshot) -> int:
+    """Count the tokens and slots of a picture."""
+    waiting = [edge for tree in picture.trees.values() for edge in tree]
+    count = sum(len(each.slots) for each in picture.holdings)
+    while waiting:
+        edge = waiting.pop()
+        count += len(edge.tokens) + len(edge.slots)
+        waiting += edge.children
+    return count
 
 
 class _Trial(Struct):
@@ -62,6 +100,13 @@ class _Trial(Struct):
     level: Level
     judge: Judge
     trace: Trace
+
+    def film(self) -> _Film:
+        """Keep every step from now on, and pictures of what is stored."""
+        film = _Film(self.judge)
+        self.judge.record(draws=False)
+        self.judge.steps = film
+        return film
 
     def run(self) -> Verdict:
         """Apply one operation after the other, up to the first that breaks a rule."""
@@ -99,10 +144,9 @@ def check(open_target: Open, trace: Trace, *, thorough: bool = True) -> Verdict:
 def replay(open_target: Open, trace: Trace) -> Replay:
     """Judge as `check` does, and keep every step for people to look at."""
     trial = _trial(open_target, trace)
-    trial.judge.record(draws=True)
+    film = trial.film()
     verdict = _named(open_target, trace, trial.run())
-    after = trial.judge.draw()
-    return Replay(verdict, tuple(trial.judge.steps), trial.judge.before or after, after)
+    return Replay(verdict, tuple(film), pictures=film.pictures)
 
 
 def replay_until(open_target: Open, trace: Trace, calls: int) -> Replay:
@@ -114,18 +158,19 @@ def replay_until(open_target: Open, trace: Trace, calls: int) -> Replay:
     """
     with JOURNAL.stopping(calls):
         trial = _trial(open_target, trace)
-    trial.judge.record(draws=True)
+    film = trial.film()
     try:
         verdict = trial.run()
     except Stopped as stop:
-        place, now = JOURNAL.cells[PLACE], trial.judge.draw()
+        place = JOURNAL.cells[PLACE]
         operation = _made(stop) or trace.operations[place]
         audit = isinstance(trace.operations[place], Audit)
         last = Step(operation, Unanswered("the trace was stopped here"), stop.reading, audit)
         judge = trial.judge
         verdict = Verdict(None, judge.capabilities, place + 1, judge.reached, judge.skipped)
-        return Replay(verdict, (*judge.steps, last), now, now)
-    return Replay(verdict, tuple(trial.judge.steps), NOTHING, NOTHING)
+        pictures = (*film.pictures, judge.draw())
+        return Replay(verdict, (*film, last), pictures=pictures)
+    return Replay(verdict, tuple(film), pictures=film.pictures)
 
 
 def _made(stop: Stopped) -> AnyOperation | None:
@@ -139,7 +184,7 @@ def record(open_target: Open, trace: Trace) -> Replay:
     """Judge as `check` does, and keep every step, but draw nothing."""
     trial = _trial(open_target, trace)
     trial.judge.record(draws=False)
-    return Replay(trial.run(), tuple(trial.judge.steps), NOTHING, NOTHING)
+    return Replay(trial.run(), tuple(trial.judge.steps))
 
 
 def same_answers(open_target: Open, trace: Trace) -> Violation | None:

@@ -31,7 +31,7 @@ WORKSHOP |= {"pools", "requests", "verdict", "leaks", "devices", "claims", "host
 EVERYTHING = WORKSHOP | {"corpora", "corpus", "drivers", "loop", "program", "report", "targets"}
 
 MAY_IMPORT = {  # layer: what it may import of radixcheck, itself aside
-    "": set(),
+    "": {"live"},
     "operations": set(),
     "capabilities": set(),
     "protocol": {"capabilities"},
@@ -72,6 +72,7 @@ MAY_IMPORT = {  # layer: what it may import of radixcheck, itself aside
     "hosts": GROUND
     | {"buffers", "checker", "claims", "clock", "collecting", "journal", "leaks"}
     | {"sanitizers", "verdict"},
+    "live": VOCABULARY | {"buffers", "checker", "clock", "reference", "slots", "targets"},
     "shrink": {"operations", "trace"},
     "bytecode": {"operations", "trace"},
     "mutation": {"bytecode"},
@@ -84,10 +85,14 @@ MAY_IMPORT = {  # layer: what it may import of radixcheck, itself aside
     "collecting": set(),
     "loop": WORKSHOP | {"drivers", "corpus", "collecting"},
     "guided": WORKSHOP | {"fuzzing", "loop"},
+    "campaign": WORKSHOP
+    | {"collecting", "corpus", "drivers", "fuzzing", "journal", "known", "loop"},
+    "skeleton": set(),
+    "bite": WORKSHOP | {"collecting", "corpus", "drivers", "loop", "targets"},
     "spelling": {"operations"},
     "program": VOCABULARY | {"registry", "spelling"},
     "report": GROUND | {"loop", "program"},
-    "cli": EVERYTHING | {"known", "bytecode", "fuzzing", "guided"},
+    "cli": EVERYTHING | {"known", "bite", "bytecode", "fuzzing", "guided", "campaign", "skeleton"},
     "__main__": {"cli"},
     "known": {"rules", "trace"},
     "strategies": WORKSHOP | {"cli", "drivers", "loop", "report"},
@@ -100,14 +105,15 @@ AT_IMPORT_TIME = {  # third-party library: the layers that need it as soon as th
     "rich": {"report", "cli"},
     "typer": {"cli"},
     "pytest": {"conformance", "pytest_plugin"},
-    "hypothesis": {"drivers.hypothesis", "strategies"},
-    "atheris": {"drivers.atheris"},
+    "hypothesis": {"bite.machine", "drivers.hypothesis", "strategies"},
+    "atheris": {"bite.covering", "drivers.atheris"},
 }
 
 WHEN_WANTED = {  # third-party library: where a function may import it
     "numpy": {"buffers", "targets"},
     "torch": {"buffers", "devices", "streams", "targets"},
     "sglang": {"targets.sglang"},
+    "ray": {"campaign.ray"},
 }
 
 MAY_PRINT = {"report", "cli"}

@@ -130,7 +130,8 @@ UNREADABLE = {
     "['1']": "str at place 0: ['1']",
     "[[1, 2]]": "list at place 0: [[1, 2]]",
     "array('d', [1.0])": "float at place 0: array('d', [1.0])",
-    "[None] * 100": "NoneType at place 0: [None, None, None, None, None, None, ...]; expected",
+    "[None] * 100": f"NoneType at place 0: [{'None, ' * 20}...]; expected",
+    "'7' * 500": f"str is no run of slots: '{'7' * 197}...{'7' * 198}'; expected",
 }
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from radixcheck.drivers.swarm import proposals
+from radixcheck.finding import Finding
 from radixcheck.hosts import Here
-from radixcheck.loop import Budget, Report, run
+from radixcheck.loop import GRACE_S, SHRINK_TIME_S, Budget, Report, investigate, run
 from radixcheck.operations import Evict, Insert, MatchPrefix
 from radixcheck.registry import Source, resolve
+from radixcheck.rules import Violation
 from radixcheck.situations import SITUATIONS
 from radixcheck.trace import Trace, dumps, loads
-from radixcheck.verdict import check
+from radixcheck.verdict import Replay, Verdict, check
 
 FLAKY = '''
 from radixcheck.targets.radix import Radix
@@ -83,6 +88,64 @@ def test_a_violation_that_does_not_come_back_is_flaky(tmp_path: Path) -> None:
     report = judged(f"{tmp_path}/flaky.py:Flaky", max_operations=2000)
     assert [finding.flaky for finding in report.findings] == [True]
     assert report.violations == []
+
+
+SLOW_S = 10.0
+
+
+class Slow(Here):
+    """Takes its time for each trace, by a clock of its own, and breaks a rule only once."""
+
+    def __init__(self, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(resolve(spec))
+        self.now_s = 0.0
+        self.broken: Violation | None = Violation("slot-mismatch", "insert", 0, "this", "that")
+        monkeypatch.setattr("radixcheck.loop.time", SimpleNamespace(monotonic=lambda: self.now_s))
+
+    def check(self, trace: Trace, thorough: bool = True) -> Verdict:
+        self.now_s += SLOW_S
+        violation, self.broken = self.broken, None
+        return structs.replace(super().check(trace, thorough), violation=violation)
+
+    def replay(self, trace: Trace) -> Replay:
+        self.now_s += SLOW_S
+        return super().replay(trace)
+
+
+def test_what_never_comes_back_is_given_up_when_its_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host, trace = Slow("radix", monkeypatch), Trace((Insert((1,)), Insert((2,))))
+    violation = host.check(trace).violation
+    assert violation is not None
+    began_s = host.now_s
+    assert investigate(host, trace, violation, 1, limit_s=25).flaky
+    assert 5 * SLOW_S == host.now_s - began_s  # sooner? twice? again? and a picture, a last look
+
+
+def test_a_finding_takes_a_run_only_a_little_beyond_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits: list[float] = []
+
+    def noted(host: Any, trace: Any, violation: Any, seed: Any, limit_s: float) -> Finding:
+        limits.append(limit_s)
+        return Finding("radix", trace, violation, (), flaky=True)
+
+    monkeypatch.setattr("radixcheck.loop.investigate", noted)
+    for max_time_s in (None, 100.0, 22.0, 11.0):
+        host = Slow("radix", monkeypatch)
+        run(host, seed=1, budget=Budget(max_time_s, max_operations=1))
+    assert [SHRINK_TIME_S, SHRINK_TIME_S, 12.0, GRACE_S] == limits
+
+
+def test_operations_behind_a_known_failure_are_counted_as_not_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = Slow("radix", monkeypatch)
+    report = run(host, seed=1, budget=Budget(max_operations=1), known=lambda signature: True)
+    first = next(proposals(1, report.arenas))
+    assert len(first.operations) - 1 == report.cut_short
 
 
 def test_every_situation_that_is_reached_is_known() -> None:

@@ -247,7 +247,7 @@ USERS = [
     ("./cache.py", "'./cache.py' names no factory", "write ./cache.py:FACTORY"),
     ("package.module:", "'package.module:' names no factory", "write package.module:FACTORY"),
     ("native:", "'native:' names nothing", "write native:WHAT"),
-    ("native:./libtree.so", "ImportError: no file ./libtree.so", "native"),
+    ("native:./libtree.so", "ImportError: no file ./libtree.so", ""),
     ("native:./libtree.so?path=x", "'path' is given twice", "behind the colon"),
     ("cmd:", "'cmd:' names nothing", "write cmd:WHAT"),
     ("no_such_package.x:Cache", "no module 'no_such_package'", "installed"),
@@ -368,3 +368,11 @@ def test_a_factory_whose_signature_is_unknown_is_tried() -> None:
 def test_a_factory_that_raises_is_told_with_the_line_that_did(write: Write) -> None:
     error = error_of(write("def factory():\n    return 1 / 0\n", "factory"))
     assert error.hint.endswith("in factory: return 1 / 0")
+
+
+def test_what_an_adapter_of_ours_says_on_purpose_needs_no_line_of_ours(write: Write) -> None:
+    alone = error_of("radix-paged?eviction=first")
+    assert (True, "") == ("choose one of lru" in alone.message, alone.hint)
+    head = "from radixcheck.targets.radix_paged import RadixPaged\ndef factory():\n"
+    called = error_of(write(f"{head}    return RadixPaged(eviction='first')\n", "factory"))
+    assert called.hint.endswith("in factory: return RadixPaged(eviction='first')")

@@ -61,7 +61,8 @@ def finding(*operations: Operation, spec: str = "radix-first-release") -> Findin
     trace = Trace(operations)  # type: ignore[arg-type]  # operations of any kind
     seen = replay(resolve(spec).open, trace)
     assert seen.verdict.violation is not None
-    return Finding(spec, trace, seen.verdict.violation, seen.steps, seen.before, seen.after, 7, 92)
+    violation, pictures = seen.verdict.violation, seen.pictures
+    return Finding(spec, trace, violation, seen.steps, 7, 92, pictures=pictures)
 
 
 def block(

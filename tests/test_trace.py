@@ -47,9 +47,11 @@ from radixcheck.trace import (
     MAX_LINE_BYTES,
     MAX_TOKEN,
     SHORT_KEY_TOKENS,
+    UPGRADES,
     Found,
     Trace,
     TraceError,
+    Upgrade,
     dumps,
     load,
     loads,
@@ -252,6 +254,50 @@ def test_a_last_line_needs_no_newline() -> None:
 
 
 # ---- refused -----------------------------------------------------------------------------
+
+# ---- older formats -----------------------------------------------------------------------
+
+FORMATS = {int(path.stem): path for path in (Path(__file__).parent / "data/formats").iterdir()}
+"""A file of each format, as a release wrote it that knew no later one. All hold the same trace."""
+
+SPLIT_UNDER_LOCK = (
+    Insert((1, 2, 3, 4)),
+    MatchPrefix((1, 2), handle="h1"),
+    IncRef("h1"),
+    Insert((1, 2, 5)),
+    DecRef("h1"),
+    Evict(5),
+)
+
+
+def test_every_format_has_a_file_and_every_older_one_a_step() -> None:
+    assert (set(range(1, FORMAT + 1)), set(range(1, FORMAT))) == (set(FORMATS), set(UPGRADES))
+
+
+@pytest.mark.parametrize("path", FORMATS.values(), ids=lambda path: path.name)
+def test_a_file_of_any_format_is_read(path: Path) -> None:
+    trace = load(path)
+    assert (SPLIT_UNDER_LOCK, {"page_size": 1, "eviction": "lru"}) == (
+        trace.operations,
+        trace.config,
+    )
+
+
+def renamed(old: str, new: str) -> Upgrade:
+    """Return a step after which a field has another name."""
+    return lambda fields: {new if name == old else name: value for name, value in fields.items()}
+
+
+def test_an_older_file_goes_through_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = {1: renamed("amount", "count"), 2: renamed("count", "num_tokens")}
+    steps[3] = renamed("settings", "config")
+    monkeypatch.setattr(trace_module, "FORMAT", 4)
+    monkeypatch.setattr(trace_module, "UPGRADES", steps)
+    text = FORMATS[1].read_text()
+    older = text.replace('"num_tokens"', '"amount"').replace('"config"', '"settings"')
+    newer = text.replace('"radixcheck":1', '"radixcheck":4')
+    assert loads(newer.encode()) == loads(older.encode())
+
 
 DAMAGED_HEADERS = {
     "": "t:1: not a trace header: ",

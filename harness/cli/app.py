@@ -14,6 +14,10 @@ from radixcheck.cli.demo import demo
 from radixcheck.cli.diff import diff
 from radixcheck.cli.errors import guarded
 from radixcheck.cli.exhaust import exhaust
+from radixcheck.cli.fuzz import fuzz
+from radixcheck.cli.init import init
+from radixcheck.cli.issues import issues
+from radixcheck.cli.mutants import mutants
 from radixcheck.cli.native import native
 from radixcheck.cli.replay import replay
 from radixcheck.cli.run import run
@@ -34,7 +38,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, smoke, run, diff, atheris, exhaust, replay, shrink, targets):
+for command in (
+    *(demo, init, smoke, run, fuzz, diff, atheris, exhaust, replay, shrink, targets),
+    mutants,
+    issues,
+):
     app.command()(command)
 app.add_typer(corpus)
 app.add_typer(native)

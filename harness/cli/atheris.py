@@ -41,10 +41,6 @@ if TYPE_CHECKING:
     from radixcheck.loop import Report
     from radixcheck.report import Screen
 
-LONG_INPUTS = ("-max_len=1024", "-len_control=0", "-reduce_inputs=0")
-"""Up to a few hundred operations from the beginning, and what works is not made shorter: a trace
-costs something too, and it is the shrinker who makes findings short."""
-
 Flags = Annotated[
     list[str] | None,
     Argument(
@@ -113,7 +109,7 @@ def atheris(
     _require_atheris()
     from radixcheck.cli.hosting import hosts, isolation
     from radixcheck.cli.runner import Plan, announced, check_folder
-    from radixcheck.fuzzing import Orders
+    from radixcheck.fuzzing import LONG_INPUTS, Orders
     from radixcheck.loop import Budget
     from radixcheck.report import Screen
 
@@ -226,7 +222,8 @@ def _preloaded(screen: Screen, spec: str) -> dict[str, str]:
     variables = preload(Path(spec.partition("?")[0].partition(":")[2]))
     if not variables:
         screen.say(
-            "The library tells no coverage, so only the Python around it guides. Built by clang++ "
-            "-fsanitize=address,fuzzer-no-link it would: see docs/coverage.md."
+            "The library tells no coverage, so only the Python around it guides. Built by "
+            "`radixcheck native build --sanitize address,fuzzer-no-link` it would: see "
+            "docs/coverage.md."
         )
     return variables

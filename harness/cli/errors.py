@@ -112,6 +112,8 @@ _APOLOGY = (
 def explain(error: BaseException) -> Explained:
     """Say what `error` means to a person."""
     from radixcheck.buffers import BadAnswer
+    from radixcheck.campaign.pool import PoolError
+    from radixcheck.campaign.state import StateError
     from radixcheck.cli.settings import SettingsError
     from radixcheck.known import KnownFailuresError
     from radixcheck.registry import TargetError
@@ -127,6 +129,8 @@ def explain(error: BaseException) -> Explained:
         case KnownFailuresError():
             return Explained(str(error), WHOSE["user"], "docs/pytest.md shows an entry")
         case SettingsError():
+            return Explained(str(error), WHOSE["user"], error.hint)
+        case StateError() | PoolError():
             return Explained(str(error), WHOSE["user"], error.hint)
         case OSError() if error.errno is not None:
             where = f"{error.filename}: " if error.filename is not None else ""

@@ -47,11 +47,20 @@ def make_host(spec: str, isolation: Isolation) -> Host:
     Raises:
         TargetError: the spec cannot be resolved.
     """
+    spec, isolate = as_judged(spec, isolation)
+    return Isolated(spec, isolation.limits) if isolate else Here(resolve(spec))
+
+
+def as_judged(spec: str, isolation: Isolation) -> tuple[str, bool]:
+    """Complete a spec, and tell whether its target is isolated.
+
+    Raises:
+        TargetError: the spec names nothing.
+    """
     isolate, limits = isolation
     if isolate is None:
         isolate = f"{module_of(spec)}.".startswith(f"{NATIVE}.")
-    spec = _with_patience(spec, limits.op_timeout_s)
-    return Isolated(spec, limits) if isolate else Here(resolve(spec))
+    return _with_patience(spec, limits.op_timeout_s), isolate
 
 
 def _with_patience(spec: str, op_timeout_s: float) -> str:

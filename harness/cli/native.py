@@ -26,7 +26,7 @@ Sanitize = Annotated[
     Option(
         "--sanitize",
         metavar="LIST",
-        help="Sanitizers to build it with: address,undefined or thread.",
+        help="Sanitizers: address,undefined or thread. With fuzzer-no-link it tells coverage.",
         show_default=False,
     ),
 ]
@@ -50,18 +50,19 @@ def build(path: Sources, sanitize: Sanitize = "", out: Out = None) -> None:
     """
     from radixcheck.registry import TargetError
     from radixcheck.report import Screen
-    from radixcheck.targets.native.build import BuildError, Recipe
+    from radixcheck.targets.native.build import COVERAGE, BuildError, Recipe
     from radixcheck.targets.native.build import build as build_library
 
+    chosen = tuple(filter(None, sanitize.split(",")))
     try:
-        library = build_library(Recipe(path, tuple(filter(None, sanitize.split(",")))), out)
+        library = build_library(Recipe(path, chosen), out)
     except BuildError as error:
         trouble, _, said = str(error).partition("\n")
         typer.echo(said, err=True, nl=bool(said))
         raise TargetError(trouble, "docs/writing-a-native-target.md has one that builds") from None
     screen = Screen()
     screen.say_whole(str(library))
-    screen.say_whole(f"radixcheck run native:{library}")
+    screen.say_whole(f"radixcheck {'atheris' if COVERAGE in chosen else 'run'} native:{library}")
     raise typer.Exit(Code.CLEAN)
 
 

@@ -17,6 +17,9 @@ from typer import Argument, Option
 FINDINGS_DIR = Path("radixcheck-findings")
 OP_TIMEOUT = 10.0
 MEMORY_LIMIT = 2 * 2**30
+REPORT_DIR = Path("radixcheck-report")
+REPORTS = ("junit", "json", "sarif", "md", "html")
+"""The kinds of report."""
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -48,7 +51,8 @@ def duration(text: str) -> float:
     return seconds
 
 
-def _duration_option(text: str | float) -> float:
+def duration_option(text: str | float) -> float:
+    """Read a duration for a parameter; what is none, is a mistake of usage."""
     try:
         return duration(str(text))
     except ValueError as error:
@@ -71,6 +75,25 @@ def size(text: str) -> int:
 def _size_option(text: str | int) -> int:
     try:
         return size(str(text))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def kinds(text: str) -> str:
+    """Read ``junit,html``: the same again, each kind once and nothing around it.
+
+    Raises:
+        ValueError: one of them is no kind of report, or there is none.
+    """
+    found = dict.fromkeys(each.strip().lower() for each in text.split(",") if each.strip())
+    if not found or not found.keys() <= {*REPORTS}:
+        raise ValueError(f"{text!r}: write one or more of {', '.join(REPORTS)}")
+    return ",".join(found)
+
+
+def _report_option(text: str) -> str:
+    try:
+        return kinds(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -137,7 +160,7 @@ MaxTime: TypeAlias = Annotated[
     Option(
         "--max-time",
         metavar="TIME",
-        parser=_duration_option,
+        parser=duration_option,
         envvar="RADIXCHECK_MAX_TIME",
         help="Stop each target after 90s, 10m or 8h. Reaching it is success.",
         show_default=False,
@@ -200,7 +223,7 @@ OpTimeout: TypeAlias = Annotated[
     Option(
         "--op-timeout",
         metavar="TIME",
-        parser=_duration_option,
+        parser=duration_option,
         envvar="RADIXCHECK_OP_TIMEOUT",
         help="An isolated target hangs when a call takes longer than this. Default: 10s.",
         show_default=False,
@@ -244,6 +267,26 @@ FindingsDir: TypeAlias = Annotated[
         metavar="DIR",
         envvar="RADIXCHECK_FINDINGS_DIR",
         help="Where findings are saved as trace files.",
+    ),
+]
+ReportKinds: TypeAlias = Annotated[
+    str | None,
+    Option(
+        "--report",
+        metavar="KIND,...",
+        parser=_report_option,
+        envvar="RADIXCHECK_REPORT",
+        help=f"Write reports: any of {', '.join(REPORTS)}. See docs/reports.md.",
+        show_default=False,
+    ),
+]
+ReportDir: TypeAlias = Annotated[
+    Path,
+    Option(
+        "--report-dir",
+        metavar="DIR",
+        envvar="RADIXCHECK_REPORT_DIR",
+        help="Where reports are written.",
     ),
 ]
 Quiet: TypeAlias = Annotated[

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,16 +16,21 @@ from radixcheck.cli.errors import guarded, show_error
 from radixcheck.cli.options import (
     MEMORY_LIMIT,
     OP_TIMEOUT,
+    REPORT_DIR,
     Isolate,
     MemoryLimit,
     OpTimeout,
     Quiet,
+    ReportDir,
+    ReportKinds,
     Target,
     Verbose,
 )
 
 if TYPE_CHECKING:
+    from radixcheck.cli.reports import Reports
     from radixcheck.cli.results import Result, Saved
+    from radixcheck.finding import Finding
     from radixcheck.hosts import Host
     from radixcheck.report import Screen
 
@@ -52,20 +58,25 @@ def replay(
     isolate: Isolate = None,
     op_timeout: OpTimeout = OP_TIMEOUT,
     memory_limit: MemoryLimit = MEMORY_LIMIT,
+    report: ReportKinds = None,
+    report_dir: ReportDir = REPORT_DIR,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Run saved traces again: FIXED, FAILED, ERROR or NOT APPLICABLE."""
     from radixcheck.cli.hosting import hosts, isolation
+    from radixcheck.cli.reports import Reports
     from radixcheck.cli.results import packaged, saved_in
     from radixcheck.report import Screen
 
     screen = Screen(verbosity=verbose - quiet)
+    reports = Reports(report, report_dir)
     with hosts(isolation(isolate, op_timeout, memory_limit)) as at_hand:
         if target is not None:
             _see_that_it_opens(at_hand.of(target))
         found = list(saved_in(paths) if paths else packaged())
-        raise typer.Exit(replay_all(screen, found, target, at_hand.of))
+        code = replay_all(screen, found, target, at_hand.of, reports)
+        raise typer.Exit(reports.written(screen, code))
 
 
 def _see_that_it_opens(host: Host) -> None:
@@ -78,26 +89,34 @@ def replay_all(
     found: Sequence[Saved],
     target: str | None,
     host_of: Callable[[str], Host],
+    reports: Reports | None = None,
 ) -> Code:
-    """Replay traces one after the other, each on `target` or on its own, and show what became of
-    them."""
+    """Replay traces one after the other, each on `target` or on its own, show what became of them,
+    and tell `reports`."""
     from radixcheck.cli.inside import stopped
     from radixcheck.cli.results import replayed
     from radixcheck.report.words import clean
 
     results: list[Result] = []
     began, interrupted, running = time.monotonic(), False, ""
-    with screen.busy(f"replaying {len(found):,} traces"):
+    with screen.busy("replaying") as doing:
         try:
-            for saved in found:
+            for number, saved in enumerate(found, start=1):
                 running = saved.name
+                doing(f"replaying {number:,} of {len(found):,}: {running}")
                 results.append(replayed(saved, target, host_of))
                 _show(screen, results[-1], terse=len(found) > SHOWN_FIXED)
         except KeyboardInterrupt as stop:
             interrupted = True
             if where := stopped(stop):
                 screen.say(clean(f"Ctrl-C came in {running}: {where}"))
-    _show_blocks(screen, results)
+    findings = _findings(screen, results, reports)
+    _show_blocks(screen, results, findings)
+    if reports is not None and reports.wanted:
+        from radixcheck.cli.told import replays_told
+
+        for part in replays_told(results, findings, interrupted=interrupted):
+            reports.add(part)
     _show_counts(screen, results, len(found), time.monotonic() - began)
     return Code.INTERRUPTED if interrupted else severest(result.code for result in results)
 
@@ -114,19 +133,36 @@ def _show(screen: Screen, result: Result, *, terse: bool) -> None:
         show_error(result.error, verbose=True)
 
 
-def _show_blocks(screen: Screen, results: Sequence[Result]) -> None:
+def _findings(
+    screen: Screen, results: Sequence[Result], reports: Reports | None
+) -> dict[str, Finding]:
+    """Run those failures once more that somebody will look at; answer them by name."""
     from radixcheck.cli.results import as_finding
+
+    failures = {result.name: result.failed for result in results if result.failed is not None}
+    wanted = len(failures)
+    if reports is None or not reports.wanted:
+        wanted = {-1: 0, 0: SHOWN_BLOCKS}.get(screen.verbosity, wanted)
+    return {name: as_finding(failed) for name, failed in islice(failures.items(), wanted)}
+
+
+def _show_blocks(
+    screen: Screen, results: Sequence[Result], findings: Mapping[str, Finding]
+) -> None:
     from radixcheck.cli.runner import show
 
-    failures = [result for result in results if result.failed is not None]
+    failures = [(result.name, result.failed) for result in results if result.failed is not None]
     if screen.verbosity < 0 or not failures:
         return
     screen.blank()
     shown = failures if screen.verbosity > 0 else failures[:SHOWN_BLOCKS]
-    for number, result in enumerate(shown, start=1):
-        assert result.failed is not None
-        path = Path(result.name) if Path(result.name).exists() else None
-        show(screen, result.failed.host, as_finding(result.failed), path, number)
+    for number, (name, failed) in enumerate(shown, start=1):
+        show(screen, failed.host, findings[name], _path(name), number)
+
+
+def _path(name: str) -> Path | None:
+    """Return where a trace lies; one that comes along lies in no place that a person would name."""
+    return Path(name) if Path(name).exists() else None
 
 
 def _show_counts(screen: Screen, results: Sequence[Result], total: int, elapsed_s: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import partial
@@ -58,6 +59,10 @@ class Result(NamedTuple):
     code: Code
     failed: Failed | None = None
     error: Exception | None = None
+    spec: str = ""
+    """The target; empty where the trace did not get so far."""
+    operations: int = 0
+    elapsed_s: float = 0
 
 
 class NotApplicable(Exception):
@@ -86,21 +91,32 @@ def packaged() -> Iterator[Saved]:
 
 def replayed(saved: Saved, target: str | None, host_of: Callable[[str], Host]) -> Result:
     """Replay one trace on `target`, or on the target that the trace itself names."""
+    began_s = time.monotonic()
+    result = _replayed(saved, target, host_of)
+    return result._replace(elapsed_s=time.monotonic() - began_s)
+
+
+def _replayed(saved: Saved, target: str | None, host_of: Callable[[str], Host]) -> Result:
+    spec = target or ""
     try:
         trace = saved.load()
-        host = host_of(spec_for(trace, target))
+        spec = spec_for(trace, target)
+        host = host_of(spec)
         verdict = _verdict(host, trace)
         violation = verdict.violation or _unsteady(host, trace)
     except NotApplicable as reason:
-        return Result(Status.NOT_APPLICABLE, saved.name, clean(str(reason)), Code.NOTHING)
+        return Result(
+            Status.NOT_APPLICABLE, saved.name, clean(str(reason)), Code.NOTHING, spec=spec
+        )
     except Exception as error:
         message, _, hint, code = explain(error)
         words = message.removeprefix(f"{saved.name}:") + (f"; {hint}" if hint else "")
-        return Result(Status.ERROR, saved.name, words, code, error=error)
-    if violation is None:
-        return Result(Status.FIXED, saved.name, _fixed(trace), Code.CLEAN)
-    failed = Failed(trace, host, violation)
-    return Result(Status.FAILED, saved.name, _failed(failed), Code.VIOLATION, failed)
+        return Result(Status.ERROR, saved.name, words, code, error=error, spec=spec)
+    status, words, code, failed = Status.FIXED, _fixed(trace), Code.CLEAN, None
+    if violation is not None:
+        failed = Failed(trace, host, violation)
+        status, words, code = Status.FAILED, _failed(failed), Code.VIOLATION
+    return Result(status, saved.name, words, code, failed, None, spec, verdict.operations)
 
 
 def as_finding(failed: Failed) -> Finding:
@@ -112,11 +128,10 @@ def as_finding(failed: Failed) -> Finding:
         trace,
         seen.verdict.violation or violation,
         seen.steps,
-        seen.before,
-        seen.after,
         original_operations=len(trace.operations),
         situations=tuple(sorted(seen.verdict.reached)),
         answers=seen.answers,
+        pictures=seen.pictures,
     )
 
 

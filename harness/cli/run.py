@@ -14,6 +14,7 @@ from radixcheck.cli.options import (
     FINDINGS_DIR,
     MEMORY_LIMIT,
     OP_TIMEOUT,
+    REPORT_DIR,
     Device,
     ExitFirst,
     FindingsDir,
@@ -26,6 +27,8 @@ from radixcheck.cli.options import (
     OpTimeout,
     ProfileName,
     Quiet,
+    ReportDir,
+    ReportKinds,
     Seed,
     Specs,
     Verbose,
@@ -58,11 +61,14 @@ def run(
     known_failures: KnownFailures = None,
     workload: Workload = None,
     findings_dir: FindingsDir = FINDINGS_DIR,
+    report: ReportKinds = None,
+    report_dir: ReportDir = REPORT_DIR,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Judge caches by generated traces, in every configuration that they support."""
     from radixcheck.cli.hosting import hosts, isolation
+    from radixcheck.cli.reports import Reports
     from radixcheck.cli.runner import Plan, announced, check_folder
     from radixcheck.known import load
     from radixcheck.loop import Budget
@@ -73,12 +79,14 @@ def run(
     with hosts(isolation(isolate, op_timeout, memory_limit)) as at_hand:
         targets = [at_hand.of(on_device(spec, device)) for spec in specs]
         check_folder(findings_dir)
+        reports = Reports(report, report_dir)
         limit_s = time_limit_s(context, max_time, max_ops, profile)
         budget = Budget(limit_s, max_ops, exitfirst)
         known = load(known_failures) if known_failures else ()
         beside = None if workload is None else _played(workload)
-        plan = Plan(seed, budget, misuse, findings_dir, known, beside)
-        raise typer.Exit(_judge_all(screen, targets, plan, verbose=verbose))
+        plan = Plan(seed, budget, misuse, findings_dir, known, beside, reports)
+        code = _judge_all(screen, targets, plan, verbose=verbose)
+        raise typer.Exit(reports.written(screen, code))
 
 
 def _played(name: str) -> Driver:
@@ -104,6 +112,8 @@ def _judge_all(screen: Screen, targets: Sequence[Host], plan: Plan, *, verbose: 
             raise  # nobody reads any more: that is no fault of a target
         except Exception as error:
             codes.append(show_error(error, verbose))
+            if plan.reports is not None:
+                plan.reports.failed(host.source.spec, error)
             continue
         reports.append(report)
         codes.append(code)

@@ -19,12 +19,15 @@ from radixcheck.cli.errors import show_error
 from radixcheck.cli.inside import interrupts
 from radixcheck.cli.options import FINDINGS_DIR
 from radixcheck.cli.progress import Bar
+from radixcheck.cli.reports import Rates, Reports
+from radixcheck.cli.told import driver_told, findings_told, known_told, origin_of, outcome
 from radixcheck.corpus import NAME_DIGITS, SUFFIX, content_name
 from radixcheck.finding import Finding
 from radixcheck.hosts import Host
 from radixcheck.loop import Budget, Report
 from radixcheck.report import Screen, show_finding, show_report
-from radixcheck.report.block import Origin
+from radixcheck.report.document import TargetPart
+from radixcheck.report.parts import target_part
 from radixcheck.report.summary import verdict
 from radixcheck.report.unjudged import Promises
 from radixcheck.report.words import clean
@@ -42,6 +45,8 @@ class Plan(NamedTuple):
     """What is no news."""
     beside: loop.Driver | None = None
     """What takes turns with the swarm."""
+    reports: Reports | None = None
+    """What is told when the command ends."""
 
 
 class Shown(Struct):
@@ -51,6 +56,8 @@ class Shown(Struct):
     host: Host
     findings_dir: Path | None
     seen: list[Finding] = field(default_factory=list)
+    saved: list[Path | None] = field(default_factory=list)
+    """Where each of them was saved."""
     traces: int = 0
     """Traces that were judged to the end."""
 
@@ -59,8 +66,8 @@ class Shown(Struct):
         before, self.seen = self.seen, list(report.findings)
         for place, finding in enumerate(report.findings):
             if place >= len(before) or finding is not before[place]:
-                saved = keep(finding, self.findings_dir)
-                show(self.screen, self.host, finding, saved, place + 1)
+                self.saved[place:] = [keep(finding, self.findings_dir), *self.saved[place + 1 :]]
+                show(self.screen, self.host, finding, self.saved[place], place + 1)
 
 
 def announced(screen: Screen, seed: int | None) -> int:
@@ -76,12 +83,13 @@ def judge(screen: Screen, host: Host, plan: Plan) -> tuple[Report, Code]:
     Raises:
         TargetError, BadAnswer: as `radixcheck.loop.run`.
     """
-    shown = Shown(screen, host, plan.findings_dir)
+    shown, rates = Shown(screen, host, plan.findings_dir), Rates()
     with Bar(screen, clean(host.source.spec, 24), plan.budget) as bar, interrupts() as stops:
 
         def watch(report: Report) -> None:
             shown.traces += 1
             bar(report)
+            rates(report)
             shown(report)
 
         report = loop.run(
@@ -98,7 +106,25 @@ def judge(screen: Screen, host: Host, plan: Plan) -> tuple[Report, Code]:
     show_known(screen, report, plan)
     if report.interrupted and stops and stops[-1]:
         screen.say(clean(f"Ctrl-C came in trace {shown.traces + 1}: {stops[-1]}"))
+    if plan.reports is not None and plan.reports.wanted:
+        rates(report, last=True)
+        plan.reports.add(_told(host, report, plan, shown.saved, rates))
     return report, code_of(report)
+
+
+def _told(
+    host: Host, report: Report, plan: Plan, saved: Sequence[Path | None], rates: Rates
+) -> TargetPart:
+    driver = "swarm" if plan.beside is None else "swarm and workload in turn"
+    return target_part(
+        report,
+        outcome(code_of(report)),
+        promises_of(report, plan.misuse),
+        findings_told(host, report, saved),
+        known_told(report, plan.known),
+        [driver_told(report, driver)],
+        rates.parts,
+    )
 
 
 def code_of(report: Report) -> Code:
@@ -127,6 +153,9 @@ def show_known(screen: Screen, report: Report, plan: Plan) -> None:
             rule, operation = signature
             told = f"{clean(failure.reason)}{issue}"
             screen.say(("known  ", "yellow"), f"{rule} at {operation}, {times:,} times: {told}")
+    if report.cut_short:
+        told = f"{report.cut_short:,} operations behind one were not judged"
+        screen.say(("known  ", "yellow"), told)
     concerning = [failure for failure in plan.known if failure.concerns(spec)]
     if not concerning or report.interrupted:
         return
@@ -160,13 +189,8 @@ def show(screen: Screen, host: Host, finding: Finding, saved: Path | None, numbe
         if saved is not None:
             screen.say_whole(f"  saved as {clean(str(saved), 4096)}")
         return
-    violation, told = finding.violation, host.teller(finding.violation)
-    arena = told.look(finding.trace.config)
-    wanted = screen.verbosity > 0 and violation.rule == "unexpected-error"
-    lines = told.raised(finding.trace, violation.actual) if wanted else ()
-    command = host.command(str(saved)) if saved else ()
-    origin = Origin(told.source, arena.capabilities, saved, arena.level, lines, command)
-    show_finding(screen, finding, origin, number)
+    raises = screen.verbosity > 0 and finding.violation.rule == "unexpected-error"
+    show_finding(screen, finding, origin_of(host, finding, saved, raises=raises), number)
 
 
 def keep(finding: Finding, folder: Path | None) -> Path | None:

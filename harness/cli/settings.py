@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from radixcheck.cli.options import Profile, duration, size
+from radixcheck.cli.options import REPORTS, Profile, duration, kinds, size
 
-COMMANDS = ("run", "diff", "smoke", "replay", "shrink", "exhaust", "atheris")
+COMMANDS = ("run", "fuzz", "diff", "smoke", "replay", "shrink", "exhaust", "atheris")
 """The commands that take settings, where they have the option."""
 
 TIMES = ("max_time", "max_ops", "profile")
@@ -83,6 +83,13 @@ def _is_size(value: object) -> bool:
         return False
 
 
+def _are_kinds(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(kinds(value))
+    except ValueError:
+        return False
+
+
 _WANTED = {
     "seed": ("a whole number", _is_count),
     "max-time": ('"90s", "10m" or "8h"', _is_duration),
@@ -95,5 +102,7 @@ _WANTED = {
     "memory-limit": ('"2G" or "512M"', _is_size),
     "known-failures": ("a file", lambda value: isinstance(value, str) and value != ""),
     "findings-dir": ("a folder", lambda value: isinstance(value, str) and value != ""),
+    "report": (f'"{",".join(REPORTS)}", or some of it', _are_kinds),
+    "report-dir": ("a folder", lambda value: isinstance(value, str) and value != ""),
 }
 """Per key what to write, and what tells whether a value is that."""

@@ -372,7 +372,7 @@ def _copied(host: Host, scope: Scope, arena: Arena) -> _Copied:
     Raises:
         Unfaithful: it cannot, or they do not.
     """
-    if not isinstance(host, Here):
+    if not isinstance(host, Here) or host.source.spec.startswith("cmd:"):
         raise Unfaithful("the target lives in a process of its own")
     way, alphabet = _Copied(host.source, scope.config), Alphabet(scope, arena)
     rng = random.Random(0)

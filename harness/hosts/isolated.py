@@ -19,7 +19,7 @@ from radixcheck.operations import Unanswered
 from radixcheck.registry import Source, TargetError
 from radixcheck.rules import Violation
 from radixcheck.trace import Config, Trace
-from radixcheck.verdict import NOTHING, Replay, Verdict
+from radixcheck.verdict import Replay, Verdict
 
 ECHO = "An earlier call has damaged the process: a build with a sanitizer says which one."
 
@@ -188,7 +188,7 @@ class Isolated:
         try:
             seen: Replay = self._ask("until", trace, end.calls)
         except Ended:  # it comes sooner or later each time
-            return Replay(verdict, (), NOTHING, NOTHING)
+            return Replay(verdict, ())
         if seen.verdict.violation is not None or not seen.steps:
             return seen
         last = structs.replace(seen.steps[-1], outcome=Unanswered(_what(end)))

@@ -159,13 +159,13 @@ class Lockstep:
         if violation is None:
             return structs.replace(seen[0], verdict=verdict)
         shown = seen[self._hosts.index(self.teller(violation))]
-        steps = _up_to(shown.steps, violation.step, trace)
+        shown = shown.up_to(_steps_to(shown.steps, violation.step, trace))
         answers = tuple(
-            (host.source.spec, each.steps[len(steps) - 1].outcome)
+            (host.source.spec, each.steps[len(shown.steps) - 1].outcome)
             for host, each in zip(self._hosts, seen, strict=True)
-            if len(each.steps) >= len(steps)
+            if len(each.steps) >= len(shown.steps)
         )
-        return structs.replace(shown, verdict=verdict, steps=steps, answers=answers)
+        return structs.replace(shown, verdict=verdict, answers=answers)
 
     def _by_rules(self, verdicts: Sequence[Verdict], trace: Trace) -> Violation | None:
         """Name the first step at which one breaks a rule that the others keep."""
@@ -232,10 +232,9 @@ def _is_of(step: Step, trace: Trace, place: int) -> bool:
     return kind == ("audit" if step.audit else step.operation.kind)
 
 
-def _up_to(steps: Sequence[Step], last: int, trace: Trace) -> tuple[Step, ...]:
-    """Return the steps up to an operation, that one included."""
-    places = _places(steps, trace)
-    return tuple(step for step, place in zip(steps, places, strict=True) if place <= last)
+def _steps_to(steps: Sequence[Step], last: int, trace: Trace) -> int:
+    """Count the steps up to an operation, that one included."""
+    return sum(place <= last for place in _places(steps, trace))
 
 
 # ---- what they have in common ------------------------------------------------------------

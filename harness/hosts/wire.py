@@ -73,15 +73,14 @@ class _VerdictTold(Struct, frozen=True):
 class _ReplayTold(Struct, frozen=True):
     verdict: _VerdictTold
     steps: tuple[Step, ...]
-    before: Snapshot
-    after: Snapshot
+    pictures: tuple[Snapshot, ...]
 
     @classmethod
     def tell(cls, seen: Replay) -> _ReplayTold:
-        return cls(_VerdictTold.tell(seen.verdict), seen.steps, seen.before, seen.after)
+        return cls(_VerdictTold.tell(seen.verdict), seen.steps, seen.pictures)
 
     def heard(self) -> Replay:
-        return Replay(self.verdict.heard(), self.steps, self.before, self.after)
+        return Replay(self.verdict.heard(), self.steps, pictures=self.pictures)
 
 
 # ---- arenas, claims ----------------------------------------------------------------------

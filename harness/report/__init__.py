@@ -9,6 +9,12 @@
 ``block``    a finding in one block (start reading here)
 ``unjudged`` the rules that a target's promises rule out
 ``summary``  what a run has seen
+
+Reports for others than terminals are made of one document:
+
+``document`` what it holds (start reading here)
+``parts``    from findings and results to a document
+``written``  a document as files, by ``junit``, ``sarif``, ``markdown`` and ``page``
 """
 
 from radixcheck.report.block import show_finding

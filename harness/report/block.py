@@ -73,6 +73,12 @@ def config_of(config: Iterable[tuple[str, object]]) -> str:
     return clean(", ".join(f"{key}={value}" for key, value in config))
 
 
+def reproduce_words(finding: Finding, origin: Origin) -> str:
+    """Write the command that shows the finding again, on the host where it was found."""
+    own = shlex.join(["radixcheck", *origin.command]) if origin.command else ""
+    return own or reproduce_command(finding, origin.saved)
+
+
 def reproduce_command(finding: Finding, saved: Path | None) -> str:
     """Write the command that shows the finding again, ready for a shell."""
     if saved is not None:
@@ -108,9 +114,10 @@ def _length(finding: Finding) -> str:
 # ---- the program -------------------------------------------------------------------------
 
 
-def _show_program(screen: Screen, finding: Finding, origin: Origin) -> None:
+def program_of(finding: Finding, origin: Origin) -> str:
+    """Write the program that shows the finding, ready to paste."""
     can, violation = origin.capabilities, finding.violation
-    program = origin.level.render(
+    return origin.level.render(
         finding.steps,
         origin.source,
         finding.trace.config,
@@ -118,6 +125,10 @@ def _show_program(screen: Screen, finding: Finding, origin: Origin) -> None:
         slots_as=can.slots_as,
         overwrites=violation.rule == "mutated-argument" and can.arguments == "borrowed",
     )
+
+
+def _show_program(screen: Screen, finding: Finding, origin: Origin) -> None:
+    program = program_of(finding, origin)
     lines = [clean(each, len(each)) for each in program.rstrip("\n").split("\n")]
     if screen.verbosity < 1:
         lines = list(_readable(lines))
@@ -234,6 +245,5 @@ def _show_stored(screen: Screen, finding: Finding) -> None:
 def _say_how(screen: Screen, finding: Finding, origin: Origin) -> None:
     if finding.situations and screen.verbosity > 0:
         screen.say(("situations: ", "dim"), ", ".join(finding.situations))
-    own = shlex.join(["radixcheck", *origin.command]) if origin.command else ""
-    if command := own or reproduce_command(finding, origin.saved):
+    if command := reproduce_words(finding, origin):
         screen.say_whole(("reproduce: ", "bold"), clean(command, 4096))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import NamedTuple, TypeAlias
@@ -95,9 +95,14 @@ class Screen:
         rest = max(2, self.width - Text(title).cell_len - 4)
         self.say_whole((mark * 2, "dim"), (f" {title} ", style), (mark * rest, "dim"))
 
-    def busy(self, doing: str) -> AbstractContextManager[object]:
-        """Show that something takes time, where a person watches."""
-        return self.console.status(clean(doing)) if self.animated else nullcontext()
+    @contextmanager
+    def busy(self, doing: str) -> Iterator[Callable[[str], None]]:
+        """Show that something takes time, where a person watches; call it to say what does."""
+        if not self.animated:
+            yield lambda doing: None
+            return
+        with self.console.status(clean(doing)) as status:
+            yield lambda doing: status.update(clean(doing))
 
     def blank(self) -> None:
         """Print an empty line."""

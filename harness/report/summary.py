@@ -12,7 +12,7 @@ from radixcheck.arena import required, situations
 from radixcheck.finding import Finding
 from radixcheck.loop import MAX_FINDINGS, Report
 from radixcheck.report.block import config_of
-from radixcheck.report.screen import Glyphs, Screen, line
+from radixcheck.report.screen import ASCII, Glyphs, Screen, line
 from radixcheck.report.unjudged import Promises, Unjudged, unjudged_in
 from radixcheck.report.words import clean, counted, show_duration
 from radixcheck.rules import RULES, Severity
@@ -48,6 +48,11 @@ def verdict(report: Report, glyphs: Glyphs) -> list[str | tuple[str, str]]:
     mark, words, style = _verdict(report, glyphs)
     interrupted = ", interrupted" if report.interrupted else ""
     return [(f"{mark} {clean(report.spec)}: {words}", f"bold {style}"), f" in {seen}{interrupted}"]
+
+
+def verdict_words(report: Report) -> str:
+    """Say how a run ended, in a few words."""
+    return _verdict(report, ASCII)[1]
 
 
 def _verdict(report: Report, glyphs: Glyphs) -> tuple[str, str, str]:
@@ -96,7 +101,7 @@ def _facts(report: Report) -> Iterator[tuple[Text, Text]]:
     if report.kills:
         killed = f"{counted(report.kills, 'time')}, not by its target; each trace was judged again"
         yield line(("worker killed", "dim")), Text(killed)
-    if len(report.findings) >= MAX_FINDINGS:
+    if len(report.findings) >= report.most_findings:
         yield line(("ended early", "dim")), Text(f"{MAX_FINDINGS} findings are enough for one run")
 
 

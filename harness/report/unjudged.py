@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
+from radixcheck.rules import RULES
+
 
 class Promises(NamedTuple):
     """All that decides which rules apply."""
@@ -204,3 +206,30 @@ def unjudged(promises: Promises) -> Iterator[Unjudged]:
 def unjudged_in(sweep: Iterable[Promises]) -> list[tuple[Unjudged, int]]:
     """Collect what does not apply in a sweep, and in how many of its configurations."""
     return list(Counter(each for promises in sweep for each in unjudged(promises)).items())
+
+
+_SHARED: dict[str, str] = {
+    "pool": """length-mismatch mutated-argument leaked-slot retained-storage refused-with-effect
+    size-drift nondeterminism unexpected-error""",
+    "requests": """phantom-prefix unaligned-match length-mismatch double-free double-owner
+    outside-pool partial-page leaked-slot refused-with-effect size-drift over-evicted nondeterminism
+    unexpected-error""",
+}
+"""The rules of lower levels that a level judges too."""
+
+
+def rules_of(level: str) -> list[str]:
+    """Name the rules that are judged at a level, whatever the target promises. What only a worker
+    or the device's allocator can tell is not among them."""
+    shared = _SHARED.get(level, "retained-storage").split()
+    return [name for name, rule in RULES.items() if rule.level == level or name in shared]
+
+
+def judged_in(sweep: Iterable[Promises]) -> list[str]:
+    """Name the rules that apply in at least one configuration of a sweep."""
+    applied = {
+        rule
+        for promises in sweep
+        for rule in {*rules_of(promises.level)} - {each.rule for each in unjudged(promises)}
+    }
+    return [name for name in RULES if name in applied]

@@ -47,6 +47,12 @@ def show_slots(slots: Sequence[int], ellipsis: str = "...") -> str:
     return f"{shown} {ellipsis} ({len(slots):,} slots)" if left > 0 else shown or "none"
 
 
+def spell(numbers: Sequence[int]) -> str:
+    """Write all of some tokens or slots, neighbours as a range: ``1-4 9``."""
+    runs = _neighbours(numbers)
+    return " ".join(f"{low}-{high}" if low != high else str(low) for low, high in runs)
+
+
 def _neighbours(slots: Sequence[int]) -> Iterator[tuple[int, int]]:
     for _, run in groupby(enumerate(slots), key=lambda pair: pair[1] - pair[0]):
         numbers = [slot for _, slot in run]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from radixcheck.protocol import Slots
+from radixcheck.protocol import Match, Slots
 from radixcheck.targets.mutants.catalogue import mutant
 from radixcheck.targets.radix import Radix, read_tokens
 from radixcheck.targets.radix_paged import Node, RadixPaged
@@ -33,6 +33,19 @@ class KeepsTheTokens(Radix):
 
     def _key(self, tokens: Sequence[int], namespace: tuple[str, ...]) -> Any:
         return memoryview(read_tokens(tokens))
+
+
+@mutant("sglang-053-key-rewritten", "SGLang 0.5.3", "mutated-argument")
+class RewritesTheKey(RadixPaged):
+    """Joins each token with the one after it, as a tree of pairs does, in the caller's own key."""
+
+    def match_prefix(self, tokens: Sequence[int], namespace: tuple[str, ...] = ()) -> Match:
+        """Match, and leave pairs where there were tokens."""
+        match = super().match_prefix(tokens, namespace)
+        key: Any = tokens
+        for place, following in enumerate(key[1:]):
+            key[place] ^= following
+        return match
 
 
 @mutant("lmcache-3130-freed-under-reader", "LMCache #3130", "evicted-locked", "use-after-free")

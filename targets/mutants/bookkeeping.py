@@ -7,8 +7,9 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from radixcheck.protocol import Match, Slots, Target
+from radixcheck.protocol import Match, Refused, Slots, Target
 from radixcheck.targets.bookkeeper import Books, RadixRequests
+from radixcheck.targets.mutants.blocks import ComparesTheLastPageOnly
 from radixcheck.targets.mutants.catalogue import mutant
 from radixcheck.targets.radix_paged import TOKEN_BYTES, RadixPaged
 from radixcheck.targets.request_honest import HasRows
@@ -291,3 +292,64 @@ class TakesWhatItGets(RadixRequests):
     def _take(self, num_tokens: int) -> list[int]:
         half = num_tokens // 2
         return super()._take(half) + super()._take(num_tokens - half) if half else super()._take(1)
+
+
+@mutant(
+    "sglang-15840-copy-slot-kept",
+    "SGLang #15840",
+    "refused-with-effect",
+    "leaked-slot",
+    capacity=16,
+)
+class KeepsTheCopy(RadixRequests):
+    """Takes slots for a copy of a request's state before it looks for room, and keeps them where
+    there is none."""
+
+    def __init__(self, **config: Any) -> None:
+        super().__init__(**config)
+        self._copies: dict[str, list[int]] = {}
+
+    def begin(self, request: str, tokens: Sequence[int], namespace: tuple[str, ...] = ()) -> int:
+        """Take a copy, and begin if a prompt as long as this has room.
+
+        Raises:
+            Refused: it has none; the copy is forgotten.
+        """
+        copy = self._take(self._page_size)
+        if len(tokens) > self.pool.available_size():
+            raise Refused("no room for the prompt")
+        self._copies[request] = copy
+        return super().begin(request, tokens, namespace)
+
+    def end(self, request: str, tokens: Sequence[int]) -> None:
+        """Give the copy back."""
+        self._give(self._copies.pop(request))
+        super().end(request, tokens)
+
+    def abort(self, request: str) -> None:
+        """Give the copy back."""
+        self._give(self._copies.pop(request))
+        super().abort(request)
+
+
+@mutant(
+    "nanovllm-f64d821-stale-hash",
+    "nano-vllm f64d821",
+    "stale-content",
+    "foreign-slot",
+    page_size=2,
+    capacity=8,
+)
+class ReusesListedPages(RadixRequests):
+    """Serves the pages that its table lists, whatever was written there since."""
+
+    make_tree: ClassVar[Callable[..., Target]] = ComparesTheLastPageOnly
+
+
+@mutant("xllm-1503-restart-at-zero", "xLLM #1503", "length-mismatch", "double-owner", capacity=64)
+class StartsAtZeroAgain(RadixRequests):
+    """Goes on from a prefix that it holds, and counts what was found from zero on once more."""
+
+    def _rewrite(self, books: Books, slots: list[int]) -> None:
+        books.slots[books.owned : len(slots)] = slots
+        books.computed += books.owned

@@ -26,6 +26,11 @@ class Mutant(NamedTuple):
         """What to type to have this mutant checked."""
         return f"{self.factory.__module__}:{self.factory.__qualname__}"
 
+    @property
+    def replicas(self) -> int:
+        """How many of it must be judged side by side for the bug to show."""
+        return 2 if self.rules[0] == "divergence" else 1
+
 
 MUTANTS: dict[str, Mutant] = {}
 """Every mutant by its id."""

@@ -90,3 +90,12 @@ class FreesThePageAtBothSides(PoolPaged):
     def _idle_pages(self, slots: Iterable[int]) -> list[int]:
         size = self.capabilities.page_size
         return list(dict.fromkeys(slot // size * size for slot in slots))
+
+
+@mutant("sglang-27789-page-per-token", "SGLang #27789", "double-free", page_size=4, capacity=64)
+class FreesAPagePerToken(PoolPaged):
+    """Takes a whole page back with each of its slots, and forgets the holder of that one only."""
+
+    def _idle_pages(self, slots: Iterable[int]) -> list[int]:
+        size = self.capabilities.page_size
+        return [slot // size * size for slot in slots]

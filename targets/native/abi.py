@@ -188,7 +188,9 @@ def _load(path: Path) -> ctypes.PyDLL:
     try:
         return ctypes.PyDLL(str(path))
     except OSError as error:
-        raise ImportError(f"{path} cannot be loaded: {error}") from None
+        hint = "; it tells coverage: `radixcheck atheris` can load it, and nothing else"
+        told = hint if sanitizers.tells_coverage(path) else ""
+        raise ImportError(f"{path} cannot be loaded: {error}{told}") from None
 
 
 def _missing() -> int:

@@ -34,7 +34,11 @@ COMPILERS = {"CXX": ("c++", "g++", "clang++"), "CC": ("cc", "gcc", "clang")}
 
 FLAGS = ("-O2", "-g", "-fno-omit-frame-pointer")
 
-SANITIZERS = ("address", "undefined", "thread")
+COVERAGE = "fuzzer-no-link"
+"""What clang calls counters that tell a fuzzer which branches were taken; others have none. They
+and the sanitizers beside them are served by a library that `radixcheck atheris` preloads."""
+
+SANITIZERS = ("address", "undefined", "thread", COVERAGE)
 
 TAKES_NO_PART = frozenset(("build", ".git", "__pycache__"))
 """Folders beside a CMakeLists.txt that are not read for the hash."""
@@ -91,7 +95,7 @@ def build(recipe: Recipe, out: Path | None = None) -> Path:
     Raises:
         BuildError: see there.
     """
-    compiler = _compiler(recipe.variable)
+    compiler = _compiler(recipe)
     flags = _flags(compiler, recipe)
     home = cache_folder() / _key(recipe, compiler, flags)
     if not (found := _library_in(home)):
@@ -187,13 +191,17 @@ def _included(recipe: Recipe, compiler: str, flags: Sequence[str]) -> list[Path]
 # --------------------------------------------------------------------------- what builds it
 
 
-def _compiler(variable: str) -> str:
+def _compiler(recipe: Recipe) -> str:
     """Find a compiler: what the environment names, or the first that is installed."""
+    variable, covers = recipe.variable, COVERAGE in recipe.sanitize
     named = os.environ.get(variable)
-    for name in [named] if named else COMPILERS[variable]:
+    usual = [name for name in COMPILERS[variable] if "clang" in name or not covers]
+    for name in [named] if named else usual:
         if found := shutil.which(name):
+            if covers and "clang" not in _version(found):
+                raise BuildError(f"{COVERAGE} is known to clang only, and {variable} names {name}")
             return found
-    looked = named or ", ".join(COMPILERS[variable])
+    looked = named or ", ".join(usual)
     raise BuildError(f"no compiler is installed: looked for {looked}; {variable} may name another")
 
 
@@ -201,6 +209,7 @@ def _flags(compiler: str, recipe: Recipe) -> list[str]:
     flags = [*FLAGS, "-fPIC", f"-I{HEADER.parent}"]
     if recipe.sanitize:
         flags.append(f"-fsanitize={','.join(recipe.sanitize)}")
+    if recipe.sanitize and COVERAGE not in recipe.sanitize:
         flags += _shared_runtime(compiler, recipe.sanitize)
     if "undefined" in recipe.sanitize:
         flags.append("-fno-sanitize-recover=undefined")

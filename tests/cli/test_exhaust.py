@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -64,8 +65,16 @@ def test_a_time_limit_is_success_and_says_what_is_not_done(call: Call) -> None:
     assert (0, True) == (result.exit_code, "all 19 of at most 1 operation" in said(result))
 
 
-def test_a_target_in_a_process_of_its_own_is_run_from_the_start(call: Call) -> None:
-    result = call("exhaust", "radix", *SMALL, "--key-length", "1", "--isolate")
+SERVER = Path(__file__).parents[1] / "command" / "serve.py"
+
+
+@pytest.mark.parametrize(
+    "target", [("radix", "--isolate"), (f"cmd:{sys.executable} {SERVER}?of=radix",)]
+)
+def test_a_target_in_a_process_of_its_own_is_run_from_the_start(
+    call: Call, target: tuple[str, ...]
+) -> None:
+    result = call("exhaust", *target, *SMALL, "--key-length", "1")
     expected = "each run from the start, because the target lives in a process of its own"
     assert (0, True) == (result.exit_code, expected in said(result))
 

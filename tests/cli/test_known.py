@@ -35,6 +35,13 @@ def test_a_known_failure_is_counted_and_not_red(call: Call, write: Path) -> None
     assert "the bug of 2024" in result.output
 
 
+def test_a_run_says_how_much_known_failures_kept_it_from_judging(call: Call, write: Path) -> None:
+    write.write_text(KNOWN.format("phantom-prefix"))
+    (line,) = [each for each in call(*RUN, str(write)).output.splitlines() if "behind" in each]
+    number = line.removeprefix("known  ").removesuffix(" operations behind one were not judged")
+    assert int(number.replace(",", "")) > 0
+
+
 def test_what_is_not_known_stays_red(call: Call, write: Path) -> None:
     write.write_text(KNOWN.format("foreign-slot"))
     assert 1 == call(*RUN, str(write)).exit_code

@@ -44,6 +44,16 @@ def test_a_trace_that_breaks_nothing_is_fixed(call: Call, save: Save) -> None:
     assert (0, ["FIXED  a.jsonl"]) == (result.exit_code, lines(result))
 
 
+def test_a_trace_of_an_older_format_is_replayed_as_any_other(
+    call: Call, save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("old.jsonl", *PHANTOM, found=FIRST)
+    monkeypatch.setattr(trace, "FORMAT", 2)
+    monkeypatch.setattr(trace, "UPGRADES", {1: lambda fields: fields})
+    result = call("replay", "old.jsonl")
+    assert (1, ["FAILED  old.jsonl"]) == (result.exit_code, lines(result))
+
+
 def test_another_violation_than_the_saved_one_is_told(call: Call, save: Save) -> None:
     save("a.jsonl", *PHANTOM, found=Found("foreign-slot", "match_prefix", "radix-first-release"))
     result = call("replay", "a.jsonl")

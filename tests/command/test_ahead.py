@@ -324,22 +324,36 @@ def test_a_death_in_a_batch_is_found_where_it_happens(sent: Sent, dies: type[Die
     assert ("died of SIGSEGV", "stack") == (violation.actual, violation.detail)
 
 
-def test_a_death_that_does_not_come_back_is_told_where_its_batch_began(
-    sent: Sent, dies: type[Dies], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("rule", "death"), [("crash", Crashed), ("hang", Hung)])
+def test_a_death_that_does_not_come_back_is_told_where_its_batch_ended(
+    sent: Sent, dies: type[Dies], monkeypatch: pytest.MonkeyPatch, rule: str, death: type[Crashed]
 ) -> None:
     monkeypatch.setattr(Dies, "always", False)
-    violation = check(local(sent, dies), Trace(KEYS), thorough=False).violation
+    monkeypatch.setattr(Dies, "death", death("went away"))
+    trace = Trace((*KEYS[:4], Evict(1), MatchPrefix((1,))))
+    violation = check(local(sent, dies), trace, thorough=False).violation
     assert violation is not None
-    assert ("crash", 1) == (violation.rule, violation.step)
+    assert (rule, "evict", 4) == (violation.rule, violation.operation, violation.step)
+    told = f"went away in a batch of {len(sent[1])} calls, and not when they came one by one"
+    assert told == violation.actual
 
 
-def test_a_batch_that_takes_too_long_hangs_only_if_a_single_call_does(
+@pytest.mark.parametrize("death", [Crashed, Hung])
+def test_a_death_in_the_last_batch_of_a_trace_is_told(
+    sent: Sent, dies: type[Dies], monkeypatch: pytest.MonkeyPatch, death: type[Crashed]
+) -> None:
+    monkeypatch.setattr(Dies, "always", False)
+    monkeypatch.setattr(Dies, "death", death("went away"))
+    violation = check(local(sent, dies), Trace(KEYS[:4]), thorough=False).violation
+    assert violation is not None
+    assert 3 == violation.step
+
+
+def test_a_hang_in_a_batch_is_found_where_it_happens(
     sent: Sent, dies: type[Dies], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Dies, "death", Hung("gave no answer within 1 s"))
     violation = check(local(sent, dies), Trace(KEYS)).violation
     assert violation is not None
     assert ("hang", "match_prefix", 3) == (violation.rule, violation.operation, violation.step)
-    monkeypatch.setattr(Dies, "always", False)
-    dies.caches = 0
-    assert None is check(local(sent, dies), Trace(KEYS)).violation
+    assert "gave no answer within 1 s" == violation.actual

@@ -227,6 +227,12 @@ for line in sys.stdin:
     assert "2 operations in one line got 1 answers" in str(caught.value)
 
 
+def test_an_answer_that_cannot_be_read_is_quoted(write: Write) -> None:
+    answer = '{"length": 2, "slots": [7, 8], "evictable_size": 2, "colour": "blue"}'
+    error = bad_answer_of(write(failing_at_matches(f"print({answer!r})")))
+    assert answer in str(error)
+
+
 # ----------------------------------------------------------------------------- errors and deaths
 
 

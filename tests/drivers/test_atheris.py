@@ -6,6 +6,7 @@ Visible as skipped without Atheris; ``tox -e atheris`` has it.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,6 +25,9 @@ from radixcheck.cli.app import app
 from radixcheck.fuzzing import dialect_of, plant, preload, signature_of, told
 from radixcheck.operations import Alloc, Insert, MatchPrefix
 from radixcheck.registry import TargetError, resolve
+from radixcheck.targets.native.abi import HEADER
+from radixcheck.targets.native.build import COVERAGE, Recipe, build
+from radixcheck.targets.native.radix_cpp import SOURCES
 from radixcheck.trace import Trace, save
 
 Process: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -151,6 +155,21 @@ def test_a_corpus_is_kept_and_can_be_minimised(radixcheck: Process, tmp_path: Pa
 def test_flags_of_libfuzzer_go_through(radixcheck: Process) -> None:
     ended = radixcheck("atheris", "radix", "--max-time=60s", "-q", "--", "-runs=1")
     assert ended.returncode in (0, 4), ended.stdout + ended.stderr
+
+
+@needs_atheris
+@pytest.mark.skipif(not shutil.which("clang++"), reason="clang is not installed")
+@pytest.mark.skipif(not shutil.which("cmake"), reason="cmake is not installed")
+def test_the_coverage_of_a_library_guides(
+    radixcheck: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+    definitions = {"RADIX_MUTANT": "stale_child", "RADIXCHECK_INCLUDE_DIR": str(HEADER.parent)}
+    recipe = Recipe(SOURCES, ("address", COVERAGE), definitions)
+    build(recipe, tmp_path / "libradix.so")
+    found = radixcheck("atheris", "native:./libradix.so", "-x", "--max-time=60s", "--seed=1", "-q")
+    said = found.stdout + found.stderr
+    assert (1, False) == (found.returncode, "tells no coverage" in said), said
 
 
 @needs_atheris

@@ -195,6 +195,8 @@ def test_an_honest_target_has_no_counterexample(name: str) -> None:
 
 
 HIDDEN = '''
+import select
+
 import numpy
 from radixcheck.targets.radix import Radix
 
@@ -224,6 +226,14 @@ class Numbers(Radix):
         self.numbers = numpy.zeros(3)
 
 
+class Polls(Radix):
+    """Keeps what lies outside Python."""
+
+    def __init__(self, clock=None):
+        super().__init__(clock)
+        self.poll = select.poll()
+
+
 class Once(Radix):
     """Breaks a rule in its tenth life only."""
 
@@ -249,7 +259,11 @@ def hidden(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("Beside", "its copies do not answer as it does"), ("Numbers", "numpy.ndarray has its own")],
+    [
+        ("Beside", "its copies do not answer as it does"),
+        ("Numbers", "numpy.ndarray has its own"),
+        ("Polls", "select.poll cannot be copied"),
+    ],
 )
 def test_a_target_that_cannot_be_copied_is_run_from_the_start(
     name: str, reason: str, hidden: Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from radixcheck.targets.native.abi import HEADER
-from radixcheck.targets.native.build import BuildError, Recipe, build
+from radixcheck.sanitizers import tells_coverage
+from radixcheck.targets.native.abi import HEADER, open_library
+from radixcheck.targets.native.build import COVERAGE, SANITIZERS, BuildError, Recipe, build
 from radixcheck.targets.native.radix_cpp import SOURCES
 
 CMAKE = """
@@ -97,7 +99,7 @@ def test_the_compiler_is_quoted(source: Any) -> None:
 @pytest.mark.parametrize(
     ("sanitize", "told"),
     [
-        (("memory",), "no sanitizer 'memory': choose of address, undefined, thread"),
+        (("memory",), f"no sanitizer 'memory': choose of {', '.join(SANITIZERS)}"),
         (("address", "thread"), "the thread sanitizer goes with no other"),
     ],
 )
@@ -105,6 +107,28 @@ def test_sanitizers_that_do_not_go_are_refused(
     source: Any, sanitize: tuple[str, ...], told: str
 ) -> None:
     assert told == trouble_of(source(), sanitize=sanitize)
+
+
+needs_clang = pytest.mark.skipif(not shutil.which("clang"), reason="clang is not installed")
+
+
+@needs_clang
+@pytest.mark.parametrize("sanitize", [(COVERAGE,), ("address", COVERAGE)])
+def test_a_library_that_tells_coverage_is_for_the_fuzzer_only(
+    source: Any, sanitize: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    library = build(Recipe(source(), sanitize))
+    with pytest.raises(ImportError, match="`radixcheck atheris` can load it, and nothing else"):
+        open_library(library)
+    assert tells_coverage(library)
+
+
+def test_coverage_is_asked_of_clang_only(source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = source()
+    monkeypatch.setenv("CC", "gcc")
+    told = "fuzzer-no-link is known to clang only, and CC names gcc"
+    assert told == trouble_of(path, sanitize=(COVERAGE,))
 
 
 def test_what_is_no_source_is_refused(tmp_path: Path) -> None:

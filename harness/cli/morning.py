@@ -1,0 +1,251 @@
+"""What a campaign has brought: findings as they come, and in the end a summary of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from msgspec import structs
+
+from radixcheck.campaign.night import Night, Plan
+from radixcheck.campaign.standing import Standing
+from radixcheck.campaign.state import State, finding_name
+from radixcheck.cli import runner
+from radixcheck.cli.codes import Code
+from radixcheck.cli.errors import show_error
+from radixcheck.cli.reports import Reports
+from radixcheck.cli.told import finding_told, known_told, outcome
+from radixcheck.finding import Finding
+from radixcheck.hosts import Host
+from radixcheck.known import Failure
+from radixcheck.loop import Report
+from radixcheck.report import Screen, show_report
+from radixcheck.report.document import DriverPart, FindingPart, RatePart
+from radixcheck.report.parts import target_part
+from radixcheck.report.words import clean, counted, show_duration
+
+
+class Morning:
+    """Shows what a campaign has brought.
+
+    Args:
+        hosts: where each target can be looked at, by its spec.
+        known: failures that are no news, those that have expired too.
+        reports: what is told when the command ends.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        night: Night,
+        plan: Plan,
+        state: State,
+        hosts: Mapping[str, Host],
+        known: Sequence[Failure],
+        reports: Reports,
+    ) -> None:
+        self._screen, self._night, self._plan, self._state = screen, night, plan, state
+        self._hosts, self._known, self._reports = hosts, known, reports
+        self._shown: set[str] = set()
+        self._trouble = ""
+
+    # ---- as they come --------------------------------------------------------------------
+
+    def show_new(self, last: bool = False) -> None:
+        """Show each finding once, when it is shrunk and the baseline has been asked.
+
+        Args:
+            last: show what is not so far as well: there is no more time.
+        """
+        for standing in self._night.standings:
+            if not standing.canary:
+                for finding in list(standing.report.findings):
+                    self._show(standing, finding, last)
+        self._show_trouble()
+
+    def _show(self, standing: Standing, finding: Finding, last: bool) -> None:
+        signature = finding.violation.signature
+        name, new = finding_name(standing.spec, signature), standing.new.get(signature)
+        ready = finding.steps and (new is not None or not self._plan.baseline)
+        if name in self._shown or not (ready or last):
+            return
+        self._shown.add(name)
+        if new is False and self._plan.only_new:
+            return
+        path = self._state.finding(name)
+        host, saved = self._hosts[standing.spec], path if path.exists() else None
+        runner.show(self._screen, host, finding, saved, len(self._shown))
+        if not finding.steps:
+            self._screen.say(("  not shrunk yet: the next run goes on with it", "yellow"))
+
+    def _show_trouble(self) -> None:
+        trouble = self._state.trouble
+        told = f"{trouble.filename}: {trouble.strerror}" if trouble else ""
+        if told and not self._trouble:
+            later = "what cannot be written is kept and tried again"
+            self._screen.say((f"{clean(told)}: {later}", "bold yellow"))
+        self._trouble = told
+
+    # ---- in the end ----------------------------------------------------------------------
+
+    def summary(self, notes: Sequence[str]) -> list[Code]:
+        """Show everything, and answer what each target is worth.
+
+        Args:
+            notes: what is to be said of the workers.
+        """
+        self.show_new(last=True)
+        targets = [each for each in self._night.standings if not each.canary]
+        codes = [self._show_target(each, heading=len(targets) > 1) for each in targets]
+        if Code.NOTHING in codes and {*codes} != {Code.NOTHING}:
+            codes.append(Code.INCONCLUSIVE)  # a target that had no turn is not green
+        canaries = [self._canary(each) for each in self._night.standings if each.canary]
+        codes += [code for code in canaries if code is not Code.CLEAN]  # that alone proves nothing
+        self._reports.notes = [clean(note, 2000) for note in (*self._notes(), *notes)]
+        for note in self._reports.notes:
+            self._say("note", note)
+        self._say("in all", self._in_all(targets))
+        if self._state.trouble is not None:
+            codes.append(show_error(self._state.trouble))
+        return codes
+
+    def _show_target(self, standing: Standing, *, heading: bool) -> Code:
+        screen = self._screen
+        if heading and screen.verbosity >= 0:
+            screen.heading(standing.spec)
+        report = self._news(standing)
+        show_report(screen, report, runner.promises_of(report, self._plan.like.misuse))
+        self._show_not_new(standing)
+        plan = runner.Plan(
+            self._plan.seed, self._plan.budget, findings_dir=self._state.folder, known=self._known
+        )
+        runner.show_known(screen, report, plan)
+        if screen.verbosity >= 0:
+            self._show_drivers(standing)
+        failed = standing.failed
+        code = show_error(failed.error()) if failed else runner.code_of(report)
+        self._tell(standing, report, code)
+        return code
+
+    def _news(self, standing: Standing) -> Report:
+        """Return what was seen of a target, without the findings that nobody wants to hear of."""
+        findings = [
+            each
+            for each in standing.report.findings
+            if not (self._plan.only_new and standing.new.get(each.violation.signature) is False)
+        ]
+        interrupted = self._night.stopped
+        return structs.replace(standing.report, findings=findings, interrupted=interrupted)
+
+    def _tell(self, standing: Standing, report: Report, code: Code) -> None:
+        """Take down for the reports what was seen of a target."""
+        if not self._reports.wanted:
+            return
+        host, failed = self._hosts[standing.spec], standing.failed
+        found = [] if standing.canary or failed else report.findings
+        part = target_part(
+            report,
+            outcome(code),
+            runner.promises_of(report, self._plan.like.misuse),
+            findings=[self._finding_told(host, standing, each) for each in found],
+            known=known_told(report, self._known),
+            drivers=_drivers_told(standing),
+            rates=_rates_told(standing),
+        )
+        error = clean(failed.message, 2000) if failed else ""
+        self._reports.add(structs.replace(part, canary=standing.canary, error=error))
+
+    def _finding_told(self, host: Host, standing: Standing, finding: Finding) -> FindingPart:
+        signature = finding.violation.signature
+        path = self._state.finding(finding_name(standing.spec, signature))
+        return finding_told(
+            host,
+            finding,
+            path if path.exists() else None,
+            standing.report.repeats[signature],
+            standing.new.get(signature),
+        )
+
+    def _show_not_new(self, standing: Standing) -> None:
+        for finding in standing.report.findings:
+            if standing.new.get(finding.violation.signature) is False:
+                rule, operation = finding.violation.rule, finding.violation.operation
+                also = f"its trace fails on {clean(self._plan.baseline)} too"
+                self._say("not new", f"{rule} at {operation}: {also}")
+
+    def _show_drivers(self, standing: Standing) -> None:
+        self._screen.say(("  drivers, and what each discovered", "dim"))
+        self._screen.table(_rows(standing), indent=4)
+        if cut := sum(share.cut for share in standing.shares):
+            traces = counted(sum(share.traces for share in standing.shares), "trace")
+            self._say("cut short", f"{cut:,} of {traces}, by what is no news")
+
+    def _canary(self, standing: Standing) -> Code:
+        """Say of a canary whether it was found, and answer what that makes of the night."""
+        code = self._canary_code(standing)
+        seen = f"{clean(standing.spec)}, in {counted(standing.report.operations, 'operation')}"
+        if standing.found:
+            rule = standing.report.findings[0].violation.rule
+            self._say("canary", f"found {rule} in {seen}")
+        elif standing.failed is not None:
+            show_error(standing.failed.error())
+        elif self._night.stopped:
+            self._say("canary", f"not found yet: {seen}")
+        else:
+            proves = "this night proves nothing"
+            self._screen.say((f"canary missed: {seen}: {proves}", "bold red"))
+        self._tell(standing, standing.report, code)
+        return code
+
+    def _canary_code(self, standing: Standing) -> Code:
+        if standing.found:
+            return Code.CLEAN
+        if standing.failed is not None:
+            return Code.UNUSABLE
+        return Code.INTERRUPTED if self._night.stopped else Code.INCONCLUSIVE
+
+    def _notes(self) -> Iterator[str]:
+        yield from self._state.notes
+        yield from self._night.notes
+        for (spec, how), times in self._night.lost.items():
+            again = "its task was done again"
+            yield f"a worker that judged {spec} {how}, {counted(times, 'time')}: {again}"
+
+    def _in_all(self, targets: Sequence[Standing]) -> str:
+        tallies, night = self._state.tallies, self._night
+        rate = night.operations / max(night.elapsed_s, 1e-9)
+        total = sum(tallies.of(each.spec).operations for each in targets)
+        return (
+            f"{counted(night.operations, 'operation')} in {show_duration(night.elapsed_s)}, "
+            f"{rate:,.0f} a second; {counted(total, 'operation')} in "
+            f"{counted(tallies.runs, 'run')}; {clean(str(self._state.folder))}"
+        )
+
+    def _say(self, word: str, text: str) -> None:
+        if self._screen.verbosity >= 0:
+            self._screen.say((f"{word}  ", "yellow"), text)
+
+
+def _rows(standing: Standing) -> Iterator[list[str]]:
+    for share in sorted(standing.shares, key=lambda each: -each.discovered):
+        if share.given:
+            yield [
+                f"{share.discovered:>6,}",
+                share.driver,
+                f"{share.operations:>12,} operations",
+                f"{show_duration(share.elapsed_s):>10}",
+                clean(share.benched),
+            ]
+
+
+def _drivers_told(standing: Standing) -> Iterator[DriverPart]:
+    for share in standing.shares:
+        seen = share.operations, share.traces, share.elapsed_s, share.discovered
+        yield DriverPart(share.driver, *seen)
+
+
+def _rates_told(standing: Standing) -> Iterator[RatePart]:
+    for before, now in pairwise(standing.rates):
+        passed_s = max(now.elapsed_s - before.elapsed_s, 1e-9)
+        rate = (now.operations - before.operations) / passed_s
+        yield RatePart(now.elapsed_s, rate, now.situations, now.findings)

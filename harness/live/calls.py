@@ -1,0 +1,191 @@
+"""How a living cache is called. What an engine calls its methods, what they take and what they
+answer is brought into the words of `radixcheck.protocol`; nothing after this knows of engines.
+
+::
+
+    cache.lookup(prompt)  -->  given     (tokens, namespace)
+         |
+         `--------------->  answered  Match(length, slots, handle)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+from radixcheck.capabilities import Capabilities
+from radixcheck.live.nodes import Node
+from radixcheck.protocol import DumpedNode
+from radixcheck.trace import Config
+
+Given: TypeAlias = Callable[..., tuple[Any, ...]]
+Answered: TypeAlias = Callable[[Any], Any]
+Keep: TypeAlias = Callable[[Any], Any]
+
+
+def kept(slots: Any) -> Any:
+    """Copy a run of slots where it lies: a tensor on its device, which is not waited for."""
+    if hasattr(slots, "clone"):
+        return slots.clone()
+    return slots.copy() if hasattr(slots, "copy") else slots[:]
+
+
+def forgotten(_slots: Any) -> None:
+    """Do not even look at slots: a trace holds none."""
+
+
+class Call(NamedTuple):
+    """One method of an engine's cache, in the words of the protocol."""
+
+    method: str
+    """What the engine calls it."""
+    given: Given | None = None
+    """Called with the arguments of the method; answers those of the protocol's. None: they are the
+    same."""
+    answered: Answered | None = None
+    """Called with the answer; returns what the protocol's method would have answered. None: it is
+    the same."""
+    seen: Callable[[Any, Any], Any] | None = None
+    """For a method that takes one argument, called ``params``: makes the whole note of that and of
+    the answer, without slots. It is only a quicker way."""
+
+
+Calls: TypeAlias = Mapping[str, "Call | str"]
+"""By the name of the protocol's method, the engine's: as a name alone where the rest is alike."""
+
+
+def _match(tokens: Any, namespace: Any = (), *_: Any, **__: Any) -> tuple[Any, ...]:
+    return tokens, namespace
+
+
+def _insert(
+    tokens: Any,
+    slots: Any = None,
+    namespace: Any = (),
+    priority: int = 0,
+    owned_from: int = 0,
+    *_: Any,
+    **__: Any,
+) -> tuple[Any, ...]:
+    return tokens, slots, namespace, priority, owned_from
+
+
+def _evict(num_tokens: int, *_: Any, **__: Any) -> tuple[Any, ...]:
+    return (num_tokens,)
+
+
+def _lock(handle: Any, *_: Any, **__: Any) -> tuple[Any, ...]:
+    return (handle,)
+
+
+def _reset(*_: Any, **__: Any) -> tuple[Any, ...]:
+    return ()
+
+
+GIVEN: dict[str, Given] = {
+    "match_prefix": _match,
+    "insert": _insert,
+    "evict": _evict,
+    "inc_ref": _lock,
+    "dec_ref": _lock,
+    "reset": _reset,
+}
+"""What the protocol's methods are given, by position or by name."""
+
+SIZES = ("evictable_size", "protected_size", "total_size")
+
+
+class Manner(NamedTuple):
+    """All that must be known of a living cache to write down what is done with it."""
+
+    calls: Callable[[Keep], Mapping[str, Call]]
+    """Given what is kept of slots, answers by the protocol's name how each method is noted. `given`
+    copies the tokens, and `answered` makes of a match a triple like `Match`."""
+    capabilities: Capabilities
+    config: Config
+    """What replays the recording: the configuration of a trace."""
+    walk: Callable[[], Iterable[Node]] | None = None
+    """Lists what is stored now, parents first; None where nobody can look inside."""
+    dump: Callable[[], Iterable[DumpedNode]] | None = None
+    """A look inside, for the rule `structure`."""
+    key_of: Callable[[Any], tuple[Any, Any] | None] | None = None
+    """Answers the tokens and the namespace of a handle that no match was seen to answer."""
+    pool: Any = None
+    """What slots are taken from and given back to, if it is not the caller."""
+    frees: Mapping[str, Given] = {}
+    """Methods of `pool` that take slots back: each answers the runs of slots it is given."""
+    allocs: tuple[str, ...] = ()
+    """Methods of `pool` that hand slots out."""
+    unwatched: str = ""
+    """Why such a cache can be recorded, but not judged; empty if it can."""
+    requests: tuple[tuple[str, str, Given], ...] = ()
+    """Methods that do the bookkeeping of whole requests: what each is, its name, and what answers
+    `radixcheck.live.requests.Heard` of it, and of a request that ends its row of slots."""
+
+
+def noting(calls: Mapping[str, Call], keep: Keep) -> dict[str, Call]:
+    """Let what calls say be noted: tokens are copied, and of slots what `keep` makes of them."""
+    match, insert = calls["match_prefix"], calls["insert"]
+    return {
+        **calls,
+        "match_prefix": match._replace(
+            given=_copying(match.given or _match), answered=_keeping_match(match.answered, keep)
+        ),
+        "insert": insert._replace(given=_keeping_slots(insert.given or _insert, keep)),
+    }
+
+
+def _copying(given: Given) -> Given:
+    def copied(*arguments: Any, **named: Any) -> tuple[Any, ...]:
+        tokens, namespace = given(*arguments, **named)
+        return tokens[:], namespace
+
+    return copied
+
+
+def _keeping_slots(given: Given, keep: Keep) -> Given:
+    def copied(*arguments: Any, **named: Any) -> tuple[Any, ...]:
+        tokens, slots, *rest = given(*arguments, **named)
+        return (tokens[:], keep(slots), *rest)
+
+    return copied
+
+
+def _keeping_match(answered: Answered | None, keep: Keep) -> Answered:
+    def triple(answer: Any) -> tuple[Any, ...]:
+        length, slots, handle = answer if answered is None else answered(answer)
+        return length, keep(slots), handle
+
+    return triple
+
+
+def completed(calls: Calls) -> dict[str, Call]:
+    """Fill in what is as in the protocol.
+
+    Raises:
+        ValueError: a name is no method of a tree, or nothing would be recorded.
+    """
+    if strange := sorted(calls.keys() - GIVEN.keys()):
+        raise ValueError(f"calls: {strange[0]!r} is none of {', '.join(GIVEN)}")
+    if not {"match_prefix", "insert"} <= calls.keys():
+        raise ValueError("calls: name at least match_prefix and insert")
+    found = {kind: Call(call) if isinstance(call, str) else call for kind, call in calls.items()}
+    return {kind: call._replace(given=call.given or GIVEN[kind]) for kind, call in found.items()}
+
+
+def manner_of_protocol(cache: Any, calls: Calls | None, promised: Capabilities | None) -> Manner:
+    """Describe a cache of our protocol, or one whose methods `calls` names.
+
+    Raises:
+        ValueError: it has no such methods.
+    """
+    named = completed(calls or {kind: kind for kind in GIVEN if hasattr(cache, kind)})
+    if missing := [call.method for call in named.values() if not hasattr(cache, call.method)]:
+        raise ValueError(f"calls: {type(cache).__name__} has no method {missing[0]!r}")
+    can = promised or getattr(cache, "capabilities", None) or Capabilities(evictable_size="absent")
+    config: Config = {"page_size": can.page_size}
+    if can.eviction != "unspecified":
+        config["eviction"] = can.eviction
+    dump = getattr(cache, "dump", None) if can.dump == "present" else None
+    return Manner(partial(noting, named), can, config, dump=dump)

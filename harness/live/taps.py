@@ -1,0 +1,326 @@
+"""The calls of one object, overheard: its methods are replaced on the object itself, and given
+back.
+
+Nothing that goes wrong in here may reach the cache or its caller: then the recording stops, says so
+once, and the calls go through as if nobody had listened.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from threading import get_ident
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+from radixcheck.live.calls import Keep
+from radixcheck.live.tape import Called, Raised
+from radixcheck.protocol import Evicted
+
+Note: TypeAlias = Callable[[Called], None]
+
+_MISSING = object()
+NOT_ANSWERED = SimpleNamespace(device_prefix_len=0, last_device_node=None, prefix_len=0)
+"""In the place of an answer, where there is none to make a note of."""
+
+MARK = "__radixcheck__"
+"""Set on every method that is overheard, so that nobody listens twice."""
+
+
+STOPPED = "stopped"
+"""In the place of a kind: calls through methods that somebody has kept are passed on."""
+
+
+class Taps:
+    """Everything that is overheard of one cache.
+
+    A call that the cache makes of itself in the midst of another is a part of that one. What comes
+    from a second thread is passed on and noted, but its parts are not told apart.
+
+    Args:
+        note: told each call when it is over.
+        keep: makes of slots what is noted of them.
+        sizes: asked after each call of the cache; answers what is noted as its sizes.
+    """
+
+    def __init__(self, note: Note, keep: Keep, sizes: Callable[[], Any] | None = None) -> None:
+        self.note = note
+        self.keep = keep
+        self._sizes = sizes
+        self._replaced: list[tuple[Any, str, Any]] = []
+        self._inside = self._outside = ""
+        """The kind of the call that is going on, or `STOPPED`; and what it is between calls."""
+        self.groups: list[Any] = []
+        """The runs of slots that were freed in the eviction that is going on."""
+        self._thread = get_ident()
+        """Who made the last call."""
+        self.turns = 0
+        """How often another thread made a call than the one before."""
+        self.trouble: BaseException | None = None
+        """What went wrong in here, if anything did."""
+
+    # ---- to begin and to end -------------------------------------------------------------
+
+    def replace(self, owner: Any, method: str, made: Callable[[Any], Any]) -> None:
+        """Put ``made(real)`` in the place of a method, on this one object.
+
+        Raises:
+            ValueError: it is overheard already, or nothing can be set on the object.
+        """
+        real = getattr(owner, method)
+        if hasattr(real, MARK):
+            raise ValueError(
+                f"{type(owner).__name__}.{method} is recorded already: stop that first"
+            )
+        before = vars(owner).get(method, _MISSING) if hasattr(owner, "__dict__") else _MISSING
+        wrapped = wraps(real)(made(real))
+        setattr(wrapped, MARK, True)
+        try:
+            setattr(owner, method, wrapped)
+        except (AttributeError, TypeError) as error:
+            raise ValueError(
+                f"nothing can be set on a {type(owner).__name__} ({error}): record an object that "
+                "passes its calls on"
+            ) from None
+        self._replaced.append((owner, method, before))
+
+    def stop(self) -> None:
+        """Give every method back."""
+        self._inside = self._outside = STOPPED
+        while self._replaced:
+            owner, method, before = self._replaced.pop()
+            if before is _MISSING:
+                delattr(owner, method)
+            else:
+                setattr(owner, method, before)
+
+    @property
+    def listening(self) -> bool:
+        """Whether calls are overheard."""
+        return bool(self._replaced)
+
+    def give_up(self, error: Exception) -> None:
+        """Stop because of a fault in here."""
+        self.stop()
+        if self.trouble is None:
+            self.trouble = error
+            warnings.warn(
+                f"radixcheck stopped recording: {type(error).__name__}: {error}. The cache is not "
+                "affected",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+    # ---- what is put in the place of methods ---------------------------------------------
+
+    def call(
+        self,
+        kind: str,
+        given: Callable[..., tuple[Any, ...]],
+        result: Callable[[Any], Any],
+        real: Callable[..., Any],
+    ) -> Callable[..., Any]:
+        """Return what stands in for a method of the cache.
+
+        Args:
+            given, result: make what is noted of the arguments and of the answer.
+        """
+
+        note, sizes = self.note, self._sizes
+
+        def overheard(*arguments: Any, **named: Any) -> Any:
+            if (self._inside or get_ident() != self._thread) and self._is_a_part():
+                return real(*arguments, **named)
+            try:
+                noted = given(*arguments, **named)
+            except Exception as error:
+                self.give_up(error)
+                return real(*arguments, **named)
+            self._inside = kind
+            try:
+                answer = real(*arguments, **named)
+            except BaseException as error:
+                self._inside = self._outside
+                self._failed(kind, noted, error)
+                raise
+            self._inside = self._outside
+            try:
+                note((kind, noted, result(answer), sizes and sizes()))
+            except Exception as error:
+                self._fault(error)
+            return answer
+
+        return overheard
+
+    def seeing(
+        self,
+        kind: str,
+        seen: Callable[[Any, Any], Called],
+        note: Note,
+        real: Callable[[Any], Any],
+    ) -> Callable[[Any], Any]:
+        """The same for a method that takes one argument, called ``params``, where no sizes matter:
+        to pass on whatever may come costs as much again as to note it.
+
+        Args:
+            seen: makes the whole note of the argument and the answer.
+        """
+
+        def overheard(params: Any) -> Any:
+            if (self._inside or get_ident() != self._thread) and self._is_a_part():
+                return real(params)
+            self._inside = kind
+            try:
+                answer = real(params)
+            except BaseException as error:
+                self._inside = self._outside
+                self._failed_seeing(seen, params, error)
+                raise
+            self._inside = self._outside
+            try:
+                note(seen(params, answer))
+            except Exception as error:
+                self._fault(error)
+            return answer
+
+        return overheard
+
+    def _failed_seeing(
+        self, seen: Callable[[Any, Any], Called], params: Any, error: BaseException
+    ) -> None:
+        try:
+            kind, given, _, _ = seen(params, NOT_ANSWERED)
+        except Exception as fault:
+            self._fault(fault)
+        else:
+            self._failed(kind, given, error)
+
+    def _is_a_part(self) -> bool:
+        """Tell whether a call is to be passed on unheard: as a part of another, or since nobody
+        listens any more."""
+        if not self._outside and get_ident() != self._thread:
+            self._thread = get_ident()
+            self.turns += 1
+        return bool(self._inside)
+
+    def _failed(self, kind: str, noted: tuple[Any, ...], error: BaseException) -> None:
+        try:
+            self.note((kind, noted, Raised(error), self._sizes() if self._sizes else None))
+        except Exception as fault:
+            self._fault(fault)
+
+    def _fault(self, error: Exception) -> None:
+        if getattr(error, "is_for_the_caller", False):
+            raise error
+        self.give_up(error)
+
+    def locking(self, kind: str, append: Note, real: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what stands in for a lock or an unlock, when neither its answer nor the sizes
+        matter: it is called often and does little, so there must be little to it."""
+
+        def overheard(*arguments: Any, **named: Any) -> Any:
+            if self._inside:
+                return real(*arguments, **named)
+            self._inside = kind
+            try:
+                answer = real(*arguments, **named)
+            except BaseException as error:
+                self._inside = self._outside
+                self._failed(kind, arguments or tuple(named.values()), error)
+                raise
+            self._inside = self._outside
+            append((kind, arguments or tuple(named.values()), None, None))
+            return answer
+
+        return overheard
+
+    def telling(
+        self, kind: str, heard: Callable[..., tuple[Any, ...]], real: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """Return what stands in for a method that does the bookkeeping of a request.
+
+        It is noted before, then what it does of the cache's own calls, and then the row of slots
+        before and after, which `heard` answers a way to read.
+        """
+
+        def overheard(*arguments: Any, **named: Any) -> Any:
+            if self._inside:
+                return real(*arguments, **named)
+            before, row = None, _nothing
+            try:
+                told, row = heard(*arguments, **named)
+                before = self.keep(row())
+                self.note((kind, (told,), None, None))
+            except Exception as error:
+                self._fault(error)
+            answer = real(*arguments, **named)
+            try:
+                if before is not None and not self._inside:
+                    after = self.keep(row()) if kind == "publish" else []
+                    self.note(("left", (before, after), kind, None))
+            except Exception as error:
+                self._fault(error)
+            return answer
+
+        return overheard
+
+    def freeing(
+        self, runs: Callable[..., tuple[Any, ...]], real: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """Return what stands in for a method of a pool that takes slots back.
+
+        Those that come back in an eviction are its answer.
+        """
+
+        def overheard(*arguments: Any, **named: Any) -> Any:
+            if self._inside in ("pool", STOPPED):
+                return real(*arguments, **named)
+            outside, self._inside = self._inside, "pool"
+            try:
+                self._freed(outside, runs(*arguments, **named))
+            except Exception as error:
+                self._inside = self._outside or outside
+                self._fault(error)
+            try:
+                return real(*arguments, **named)
+            finally:
+                self._inside = self._outside or outside
+
+        return overheard
+
+    def _freed(self, outside: str, runs: tuple[Any, ...]) -> None:
+        for run in map(self.keep, runs):
+            if outside == "evict":
+                self.groups.append(run)
+            else:
+                self.note(("free", (run,), outside, None))
+
+    def take_groups(self, _answer: Any) -> Evicted:
+        """Return what came back in the eviction that is over: a victim a run."""
+        groups, self.groups = self.groups, []
+        return Evicted(groups)
+
+    def allocating(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what stands in for a method of a pool that hands slots out."""
+
+        def overheard(*arguments: Any, **named: Any) -> Any:
+            if self._inside in ("pool", STOPPED):
+                return real(*arguments, **named)
+            outside, self._inside = self._inside, "pool"
+            try:
+                answer = real(*arguments, **named)
+            finally:
+                self._inside = self._outside or outside
+            try:
+                if answer is not None:
+                    self.note(("alloc", (), self.keep(answer), None))
+            except Exception as error:
+                self._fault(error)
+            return answer
+
+        return overheard
+
+
+def _nothing() -> list[int]:
+    return []

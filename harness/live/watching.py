@@ -1,0 +1,275 @@
+"""`watch`: a living cache, judged while it serves."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, TypeAlias
+
+from msgspec.structs import replace
+
+from radixcheck.buffers import read_slots
+from radixcheck.capabilities import Capabilities
+from radixcheck.live.calls import SIZES, Calls, Manner, kept
+from radixcheck.live.following import Following, Lost
+from radixcheck.live.naming import Words
+from radixcheck.live.nodes import Node
+from radixcheck.live.recording import LAST, Walk, manner_of, tap
+from radixcheck.live.tape import WORK_PER_NODE, Called
+from radixcheck.live.taps import Taps
+from radixcheck.rules import Violation
+from radixcheck.trace import Found, Trace, save
+
+EVERY = 64
+"""Calls that are judged together, unless asked otherwise."""
+
+SELDOM = 1_024
+"""Calls before all that is stored is looked at for the first time."""
+
+TOLD_BY_USE = ("lru", "mru", "unspecified")
+"""Policies that know of an entry only when it was last used: what is there to be seen."""
+
+Then: TypeAlias = Literal["warn", "raise"] | Callable[[Violation, Path | None], Any]
+
+
+class Violated(Exception):
+    """The living cache broke a rule."""
+
+    is_for_the_caller = True
+
+    def __init__(self, violation: Violation, path: Path | None) -> None:
+        where = f"; the trace is in {path}" if path else ""
+        super().__init__(
+            f"{violation.rule} at {violation.operation}: expected {violation.expected}, "
+            f"saw {violation.actual}. {violation.detail}{where}"
+        )
+        self.violation = violation
+        self.path = path
+
+
+class Watch:
+    """Judges a living cache, until it breaks a rule or `stop`. Use it as a context, or keep it.
+
+    Args:
+        manner: how the cache is called.
+        every: calls that are judged together.
+        last: operations that are kept for the trace.
+        to: where the trace of the first violation is written, if anywhere.
+        then: what is done besides.
+    """
+
+    def __init__(
+        self,
+        cache: Any,
+        manner: Manner,
+        words: Words,
+        *,
+        every: int,
+        last: int,
+        to: Path | None,
+        then: Then,
+    ) -> None:
+        nodes = _stored_now(cache, manner)
+        self._manner = manner = _as_far_as_seen(manner, nodes)
+        self._every, self._to, self._then = every, to, then
+        self._following = Following(manner, words, last, nodes)
+        self._pending: list[Called] = []
+        self._next_walk = SELDOM + WORK_PER_NODE * len(nodes)
+        self.calls = 0
+        """Calls that were judged."""
+        self.violation: Violation | None = None
+        """The first rule that was broken; its step is its place in `trace`."""
+        self.lost = ""
+        """Why nothing is judged any more, if it is not."""
+        self._name = type(cache).__name__
+        self._taps = Taps(self._note, kept, _sizes(cache, manner.capabilities))
+        tap(self._taps, cache, manner, pool=True)
+
+    # ---- as a context --------------------------------------------------------------------
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _where: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.check()
+        self.stop()
+
+    def stop(self) -> None:
+        """Give the cache its own methods back. What is still to be judged is forgotten."""
+        self._taps.stop()
+
+    # ---- what came of it -----------------------------------------------------------------
+
+    def check(self) -> Violation | None:
+        """Judge now what is left of the last calls, and look at all that is stored.
+
+        Raises:
+            Violated: a rule is broken, and that was asked for.
+        """
+        if self._taps.listening:
+            self._guarded()
+            if self._taps.listening:
+                self._guarded(walking=True)
+        return self.violation
+
+    @property
+    def waiting(self) -> int:
+        """Calls that are still to be judged, those of a pool included."""
+        return len(self._pending)
+
+    @property
+    def trouble(self) -> BaseException | None:
+        """The fault in radixcheck that has ended this watch, if one has."""
+        return self._taps.trouble
+
+    def trace(self) -> Trace:
+        """Return what is kept of the calls that were judged."""
+        return self._following.trace(dict(self._manner.config))
+
+    # ---- while it runs -------------------------------------------------------------------
+
+    def _note(self, called: Called) -> None:
+        self._pending.append(called)
+        if len(self._pending) >= self._every:
+            self._judge()
+
+    def _guarded(self, *, walking: bool = False) -> None:
+        try:
+            self._judge(walking=walking)
+        except Violated:
+            raise
+        except Exception as error:
+            self._taps.give_up(error)
+
+    def _judge(self, *, walking: bool = False) -> None:
+        """Judge what has come; a fault in here is the business of the caller."""
+        calls, self._pending = self._pending, []
+        if self._taps.turns:
+            self._give_up("a second thread called: nobody can tell in which order things happened")
+            return
+        try:
+            found = next(self._following.judge(calls), None)
+        except Lost as lost:
+            self._give_up(str(lost))
+            return
+        self.calls += len(calls)
+        if found is None and (walking or self.calls >= self._next_walk):
+            found = self._look()
+        if found is not None:
+            self._found(found)
+
+    def _look(self) -> Violation | None:
+        """Look at all that is stored, the more seldom the more that is."""
+        manner, following, broken = self._manner, self._following, None
+        self._next_walk = self.calls + WORK_PER_NODE * following.stored_tokens + self._every
+        if manner.dump is not None:
+            broken = following.contradiction(list(manner.dump()))
+        if manner.walk is not None:
+            broken = broken or following.compare(_in_lists(list(manner.walk())))
+        return broken
+
+    def _give_up(self, why: str) -> None:
+        self._taps.stop()
+        self.lost = why
+        warnings.warn(f"radixcheck no longer watches: {why}", RuntimeWarning, stacklevel=5)
+
+    def _found(self, violation: Violation) -> None:
+        """The first violation: stop, write the trace, and tell."""
+        self._taps.stop()
+        trace = self.trace()
+        step = max(0, len(trace.operations) - 1)
+        self.violation = violation = replace(violation, step=step)
+        told = Found(violation.rule, violation.operation, self._name, source="watched live")
+        path, trouble = self._to, ""
+        if path is not None:
+            try:
+                save(trace.replace(found=told), path)
+            except OSError as error:
+                path, trouble = None, f" (the trace could not be written: {error})"
+        self._tell(violation, path, trouble)
+
+    def _tell(self, violation: Violation, path: Path | None, trouble: str) -> None:
+        error = Violated(violation, path)
+        if self._then == "raise":
+            raise error
+        if callable(self._then):
+            self._then(violation, path)
+        else:
+            warnings.warn(f"radixcheck: {error}{trouble}", RuntimeWarning, stacklevel=6)
+
+
+def _sizes(cache: Any, can: Capabilities) -> Callable[[], tuple[Any, ...]]:
+    """Return what asks a cache for the sizes that cost it nothing."""
+    asks = [
+        getattr(cache, name, None) if getattr(can, name) == "present" else None for name in SIZES
+    ]
+    return lambda: tuple([None if ask is None else ask() for ask in asks])
+
+
+def _stored_now(cache: Any, manner: Manner) -> list[Node]:
+    """List what is stored already.
+
+    Raises:
+        ValueError: something is, and nobody can see what.
+    """
+    if manner.walk is not None:
+        return _in_lists(list(manner.walk()))
+    if any(_sizes(cache, manner.capabilities)()):
+        raise ValueError(
+            f"the {type(cache).__name__} is not empty, and nobody can see what it stores: watch it "
+            "from the start, or say how to `walk` it"
+        )
+    return []
+
+
+def _in_lists(nodes: list[Node]) -> list[Node]:
+    return [node._replace(tokens=list(node.tokens), slots=read_slots(node.slots)) for node in nodes]
+
+
+def _as_far_as_seen(manner: Manner, nodes: list[Node]) -> Manner:
+    """Leave the order of evictions open, where it hangs on what happened before anybody looked."""
+    can = manner.capabilities
+    if nodes and (can.eviction not in TOLD_BY_USE or not any(node.used for node in nodes)):
+        return manner._replace(capabilities=replace(can, eviction="unspecified"))
+    return manner
+
+
+def watch(
+    cache: Any,
+    *,
+    every: int = EVERY,
+    last: int = LAST,
+    to: Path | str | None = "radixcheck-violation.jsonl",
+    then: Then = "warn",
+    keep_tokens: bool = False,
+    calls: Calls | None = None,
+    capabilities: Capabilities | None = None,
+    walk: Walk | None = None,
+) -> Watch:
+    """Begin to judge `cache`, a living one, by the rules of the contract while it serves.
+
+    Args:
+        cache, last, keep_tokens, calls, capabilities, walk: as of `record`.
+        every: so many calls are judged together. Only then a device is waited for.
+        to: where the trace of the first violation is written; None for nowhere.
+        then: what is done at the first violation besides: ``warn``, ``raise`` `Violated` out of the
+            call that completes the batch, or a function of the violation and the path.
+
+    Raises:
+        ValueError: it cannot be watched; the message says why.
+    """
+    manner = manner_of(cache, calls, capabilities, walk)
+    if not (then in ("warn", "raise") or callable(then)):
+        raise ValueError(f"then={then!r}: write 'warn', 'raise', or a function")
+    if manner.unwatched:
+        raise ValueError(f"{manner.unwatched}: record it instead")
+    words, path = Words(keep_tokens=keep_tokens), None if to is None else Path(to)
+    return Watch(cache, manner, words, every=every, last=last, to=path, then=then)
