@@ -192,6 +192,17 @@ def test_only_new_needs_something_to_compare_with(fuzz: Fuzz) -> None:
     assert (2, True) == (code, "--baseline" in told), told
 
 
+def test_a_baseline_that_is_not_there_is_told_before_the_night(fuzz: Fuzz) -> None:
+    gone = ("--only-new", "--baseline", "./gone.py:X")
+    code, said = ended(fuzz("radix", *gone, "--max-time", "60s"))
+    assert (code, "no file" in said, "operations" in said) == (2, True, False)
+
+
+def test_a_campaign_wants_a_folder_of_its_own(fuzz: Fuzz) -> None:
+    code, said = ended(fuzz("radix", "--state", "", "--max-time", "1s"))
+    assert (code, "a folder of its own" in said) == (2, True)
+
+
 def test_a_target_that_is_not_there_does_not_keep_others_from_it(fuzz: Fuzz) -> None:
     code, told = ended(fuzz("radix", "nowhere:Cache", "--max-ops", "5000"))
     assert (2, True) == (code, "radix: no violation" in told), told
