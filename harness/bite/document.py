@@ -137,7 +137,7 @@ def _summary(trials: Sequence[Trial], drivers: Sequence[str]) -> Iterator[str]:
                 f"`{name}`",
                 DRIVERS[name].words,
                 str(len(own)),
-                *(_percent(share_within(own, limit_s)) for limit_s in buckets),
+                *(percent(share_within(own, limit_s)) for limit_s in buckets),
                 f"{len(missed(own))} of {len({each.mutant for each in own})} mutants",
             )
             for name in drivers
@@ -170,7 +170,7 @@ def _comparisons(found: Rows, drivers: Sequence[str]) -> Iterator[str]:
     if "sums" in drivers:
         own = [each for (_, name), row in found.items() if name == "sums" for each in row.trials]
         share = len(missed(own)) / len({each.mutant for each in own})
-        yield f"Conservation sums alone miss {_percent(share)} of the mutants.\n"
+        yield f"Conservation sums alone miss {percent(share)} of the mutants.\n"
     yield from _shrinking([row for row in found.values() if row.driver == OURS])
 
 
@@ -294,5 +294,6 @@ def _times(ratio: Interval | None) -> str:
     return "" if ratio is None else f"{ratio.middle:.1f} ({ratio.low:.1f} to {ratio.high:.1f})"
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def percent(share: float) -> str:
+    """Write a share in whole percents, cut off: only all of them are 100 %."""
+    return f"{math.floor(100 * share + 1e-9)} %"

@@ -215,7 +215,7 @@ def _lines(found: Rows) -> Iterable[Sequence[Cell]]:
 
 def _show_drivers(screen: Screen, shown: Sequence[Trial]) -> None:
     """Say for each driver how much it killed, and how fast."""
-    from radixcheck.bite.document import seconds
+    from radixcheck.bite.document import percent, seconds
     from radixcheck.bite.figures import buckets_s, share_within
 
     for name in dict.fromkeys(each.driver for each in shown):
@@ -224,7 +224,7 @@ def _show_drivers(screen: Screen, shown: Sequence[Trial]) -> None:
         good = kills == len(own)
         mark = screen.glyphs.good if good else screen.glyphs.bad
         within = ", ".join(
-            f"{share_within(own, s):.0%} within {seconds(s)}" for s in buckets_s(own)
+            f"{percent(share_within(own, s))} within {seconds(s)}" for s in buckets_s(own)
         )
         style = "bold green" if good else "bold red"
         screen.say((f"{mark} {name}: ", style), f"{kills} of {len(own)} hunts killed; {within}")
