@@ -12,11 +12,13 @@ is asked to tell of each line once; from then on the line costs nothing.
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from heapq import heapify, heappop, heapreplace
+from importlib.util import find_spec
 from pathlib import PurePath
 from types import CodeType
 from typing import Any, Protocol
@@ -113,7 +115,7 @@ def watched_lines() -> Lines:
 def own_name(path: str) -> str:
     """Name a file of a target the same on every machine; nothing for a file that is no target's."""
     parts = PurePath(path).parts
-    if len(parts) < 2 or (path.startswith(_HERE) and not path.startswith(_TARGETS)):
+    if len(parts) < 2 or (path.startswith(_OURS) and not path.startswith(_TARGETS)):
         return ""
     installed = "site-packages" in parts or "dist-packages" in parts
     if (path.startswith(_STANDARD) and not installed) or any(each in parts for each in FOREIGN):
@@ -121,8 +123,14 @@ def own_name(path: str) -> str:
     return "/".join(parts[-2:])
 
 
-_HERE = str(PurePath(__file__).parent.parent)
-_TARGETS = str(PurePath(_HERE, "targets"))
+def _folder(package: str) -> str:
+    spec = find_spec(package)
+    return str(PurePath(str(spec and spec.origin)).parent) + os.sep
+
+
+_OURS = (_folder("radixcheck"), _folder("radixcheck.reference"))
+"""In a checkout the latter is not below the former, and neither are the targets."""
+_TARGETS = _folder("radixcheck.targets")
 _STANDARD = sysconfig.get_path("stdlib")
 
 
