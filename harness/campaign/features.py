@@ -31,7 +31,10 @@ TOOL = "radixcheck"
 TOOL_IDS = (3, 4)
 """Numbers that Python leaves to tools that have no number of their own."""
 
-FOREIGN = ("msgspec", "numpy", "torch", "hypothesis", "rich", "typer", "ray")
+FOREIGN = (
+    *("msgspec", "numpy", "torch", "hypothesis", "rich", "typer", "ray"),
+    *("_pytest", "pytest", "pluggy", "xdist", "execnet"),  # threads of tests that run beside
+)
 """Libraries whose lines tell nothing about a target."""
 
 
