@@ -6,6 +6,7 @@ from datetime import date
 from itertools import islice
 
 import pytest
+from msgspec import structs
 
 from radixcheck.arena import arenas
 from radixcheck.campaign.drivers import MUTATION, NAMES
@@ -25,9 +26,15 @@ def travelled(task: Task) -> Harvest:
 
 
 def timeless(harvest: Harvest) -> Harvest:
-    """Leave out how long it took."""
+    """Leave out how long it took, and lines that a thread of the test run has added."""
     harvest.elapsed_s = 0
+    own = [structs.replace(each, features=_own(each.features)) for each in harvest.kept]
+    harvest.kept = [each for each in own if each.features]
     return harvest
+
+
+def _own(features: frozenset[str]) -> frozenset[str]:
+    return frozenset(each for each in features if ".py:" not in each or each.startswith("targets/"))
 
 
 def kept(spec: str) -> tuple[bytes, ...]:
