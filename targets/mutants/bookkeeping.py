@@ -133,11 +133,16 @@ class ClampsTheRow(RadixRequests):
 
 
 @mutant(
-    "sglang-24175-published-early", "SGLang #24175", "stale-content", "double-owner", capacity=64
+    "sglang-24175-published-early",
+    "SGLang #24175",
+    "stale-content",
+    "double-owner",
+    "leaked-slot",
+    capacity=64,
 )
 class PublishesAhead(RadixRequests):
     """Takes slots for a whole prompt at its first chunk, and publishes them before they are
-    written."""
+    written. If the request is aborted then, they stay where nobody was told that they are."""
 
     def append(self, request: str, tokens: Sequence[int], num_tokens: int) -> None:
         """Take slots for all that is known of the request."""
@@ -186,9 +191,17 @@ class StartsEveryChunkAnew(RadixRequests):
         """Store nothing."""
 
 
-@mutant("vllm-18957-stale-hit", "vLLM #18957", "use-after-free", "phantom-prefix", capacity=64)
+@mutant(
+    "vllm-18957-stale-hit",
+    "vLLM #18957",
+    "use-after-free",
+    "phantom-prefix",
+    "stale-content",
+    capacity=64,
+)
 class TrustsAnOldMatch(RadixRequests):
-    """Admits a request with what was matched for it when it was last looked at."""
+    """Admits a request with what was matched for it when it was last looked at. Its slots are free
+    by then, or already another's."""
 
     def __init__(self, **config: Any) -> None:
         super().__init__(**config)
@@ -212,10 +225,12 @@ class TrustsAnOldMatch(RadixRequests):
     "Avarok atlas #158",
     "use-after-free",
     "evicted-locked",
+    "double-owner",
     capacity=16,
 )
 class LeavesChunksUnlocked(RadixRequests):
-    """Stores the chunks of a running request, and leaves its lock where the first match ended."""
+    """Stores the chunks of a running request, and leaves its lock where the first match ended. What
+    is evicted may come back to the same request as the slots of its next chunk."""
 
     def _move_lock(self, books: Books, found: Match) -> None:
         books.owned = found.length

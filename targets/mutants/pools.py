@@ -10,7 +10,14 @@ from radixcheck.targets.mutants.catalogue import mutant
 from radixcheck.targets.pools.plain import PoolCounted, PoolExclusive, PoolPaged
 
 
-@mutant("vllm-42571-twice-in-one-free", "vLLM #42571", "size-drift", "double-owner", capacity=8)
+@mutant(
+    "vllm-42571-twice-in-one-free",
+    "vLLM #42571",
+    "double-free",
+    "size-drift",
+    "double-owner",
+    capacity=8,
+)
 class QueuesEveryListing(PoolCounted):
     """Puts a slot among the free ones as often as the free that emptied it lists it."""
 
