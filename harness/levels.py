@@ -26,8 +26,6 @@ class Judge(Protocol):
 
     steps: list[Step]
     """What happened, call by call, once `record` was called."""
-    before: Snapshot | None
-    """What was stored before the last call, once `record` was called with `draws`."""
     reached: Counter[str]
     """How often each situation was reached."""
     skipped: Counter[str]
@@ -46,8 +44,8 @@ class Judge(Protocol):
         """
         ...
 
-    def record(self, *, draws: bool) -> None:
-        """From now on keep every step, and if `draws` a picture of what was stored before."""
+    def record(self) -> None:
+        """From now on keep every step."""
         ...
 
     def draw(self) -> Snapshot:

@@ -104,7 +104,7 @@ class _Trial(Struct):
     def film(self) -> _Film:
         """Keep every step from now on, and pictures of what is stored."""
         film = _Film(self.judge)
-        self.judge.record(draws=False)
+        self.judge.record()
         self.judge.steps = film
         return film
 
@@ -183,7 +183,7 @@ def _made(stop: Stopped) -> AnyOperation | None:
 def record(open_target: Open, trace: Trace) -> Replay:
     """Judge as `check` does, and keep every step, but draw nothing."""
     trial = _trial(open_target, trace)
-    trial.judge.record(draws=False)
+    trial.judge.record()
     return Replay(trial.run(), tuple(trial.judge.steps))
 
 

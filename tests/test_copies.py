@@ -70,7 +70,7 @@ FACTORIES: dict[str, Callable[..., Target]] = {
 def test_a_judge_goes_on_from_a_copy_as_it_went_on_before(name: str) -> None:
     judge = judge_of(FACTORIES[name])
     copies = Copies(judge, (judge.reached, judge.skipped))
-    judge.record(draws=False)
+    judge.record()
     saved = []
     for operation in STORY:
         saved.append(copies.save())

@@ -115,7 +115,7 @@ class _Base(RuleBasedStateMachine):
             self.checkers.append(arena.level.judge(source.open(arena.config, clock), clock))
         if len(self.checkers) > 1:
             for checker in self.checkers:
-                checker.record(draws=False)
+                checker.record()
         self.done: list[AnyOperation] = []
 
     def apply(self, operation: AnyOperation) -> None:

@@ -128,16 +128,13 @@ class Checker:
         self.reached, self.skipped = self.trial.witness.reached, self.trial.skipped
         self.steps: list[Step] = []
         """What happened, call by call, once `record` was called."""
-        self.before: Snapshot | None = None
-        """What was stored before the last call, once `record` was called with `draws`."""
-        self._draws = False
         self._auditing = False
         self._thorough = thorough
         self._next_look = 0
 
-    def record(self, *, draws: bool) -> None:
-        """From now on keep every step, and if `draws` a picture of what was stored before."""
-        self.trial.recording, self._draws = True, draws
+    def record(self) -> None:
+        """From now on keep every step."""
+        self.trial.recording = True
 
     def draw(self) -> Snapshot:
         """Return what is stored now."""
@@ -156,8 +153,6 @@ class Checker:
         trial.step += 1
         if kind is not Tick:
             trial.now = trial.ages.next()
-        if self._draws:
-            self.before = self.draw()
         trial.refused = False
         outcome = APPLY[kind](trial, operation)
         if trial.scales is not None and kind is not Weigh:

@@ -333,7 +333,7 @@ class _Copied:
     ) -> list[Outcome]:
         """Apply `operations`, and before each of them another one, from which one goes back."""
         self._copies.restore(self._start)
-        self._checker.record(draws=False)
+        self._checker.record()
         for operation, other in zip(operations, others, strict=True):
             here = self._copies.save()
             self._checker.apply(other)

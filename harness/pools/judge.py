@@ -257,13 +257,12 @@ class Checker:
         self.capabilities = self.trial.capabilities
         self.reached, self.skipped = self.trial.reached, self.trial.skipped
         self.steps: list[Step] = []
-        self.before: Snapshot | None = None
         self._clock = clock
-        self._recording = self._draws = self._auditing = False
+        self._recording = self._auditing = False
 
-    def record(self, *, draws: bool) -> None:
-        """From now on keep every step, and if `draws` a picture of who held what before."""
-        self._recording, self._draws = True, draws
+    def record(self) -> None:
+        """From now on keep every step."""
+        self._recording = True
 
     def draw(self) -> Snapshot:
         """Return who holds which slots now."""
@@ -283,8 +282,6 @@ class Checker:
     def _call(self, operation: AnyOperation, kind: str) -> Violation | None:
         trial = self.trial
         self._clock.advance()
-        if self._draws:
-            self.before = self.draw()
         trial.refused, trial.given = False, ""
         operation = _whole(operation, trial.capabilities.page_size)
         outcome = APPLY[type(operation)](trial, operation)

@@ -55,15 +55,13 @@ class Checker:
         self.reached, self.skipped = trial.reached, trial.skipped
         self.steps: list[Step] = []
         """What happened, call by call, once `record` was called."""
-        self.before: Snapshot | None = None
-        """Who held what before the last call, once `record` was called with `draws`."""
         self._clock = clock
-        self._draws = self._auditing = False
+        self._auditing = False
         self._operation: AnyOperation = Idle()
 
-    def record(self, *, draws: bool) -> None:
-        """From now on keep every step, and if `draws` a picture of who held what before."""
-        self.trial.recording, self._draws = True, draws
+    def record(self) -> None:
+        """From now on keep every step."""
+        self.trial.recording = True
 
     def draw(self) -> Snapshot:
         """Return who holds what now."""
@@ -84,8 +82,6 @@ class Checker:
     def _call(self, operation: AnyOperation) -> Violation | None:
         trial = self.trial
         self._clock.advance()
-        if self._draws:
-            self.before = self.draw()
         outcome = STEPS[type(operation)](trial, operation)
         if not trial.broken and type(outcome) is not Skipped:
             self._compare_free()
@@ -150,8 +146,6 @@ class Checker:
         """Evict what is stored, all of it, and see that every slot is free."""
         trial = self.trial
         self._clock.advance()
-        if self._draws:
-            self.before = self.draw()
         outcome = STEPS[Evict](trial, Evict(num_tokens)) or Done()
         if not trial.broken:
             self._compare_free()

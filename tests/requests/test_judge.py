@@ -53,7 +53,7 @@ def judge(
 ) -> tuple[Checker, Violation | None]:
     """Apply `operations` up to the first that breaks a rule."""
     checker = Checker(cache or RadixRequests(page_size=4, capacity=16), Clock())
-    checker.record(draws=True)
+    checker.record()
     for operation in operations:
         if (violation := checker.apply(operation)) is not None:
             return checker, violation
