@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -25,17 +26,11 @@ EVERY_S = 0.1
 """The bar moves no more often than this."""
 
 
-class Bar:
-    """Shows how far a run is: a context manager, to be called with every report.
+class _Lines:
+    """Lines, each with a bar and some news: a context manager. Nothing at all in a pipe."""
 
-    Operations a second, situations reached, findings and the time left; nothing at all in a pipe.
-    """
-
-    def __init__(self, screen: Screen, title: str, budget: Budget) -> None:
-        self._budget = budget
+    def __init__(self, screen: Screen, titles: Iterable[str], *, wanted: bool = True) -> None:
         self._next_s = 0.0
-        limit_s = budget.max_time_s
-        wanted = screen.verbosity >= 0 and (limit_s is None or limit_s > WORTH_SHOWING_S)
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -43,9 +38,9 @@ class Bar:
             TextColumn("{task.fields[news]}", markup=False),
             console=screen.console,
             transient=True,
-            disable=not (wanted and screen.animated),
+            disable=not (wanted and screen.verbosity >= 0 and screen.animated),
         )
-        self._task = self._progress.add_task(title, total=1.0, news="")
+        self._tasks = [self._progress.add_task(title, total=1.0, news="") for title in titles]
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -59,13 +54,32 @@ class Bar:
     ) -> None:
         self._progress.stop()
 
-    def __call__(self, report: Report) -> None:
-        """Show what `report` has seen by now."""
+    def _is_due(self) -> bool:
         now_s = time.monotonic()
         if self._progress.disable or now_s < self._next_s:
-            return
+            return False
         self._next_s = now_s + EVERY_S
-        self._progress.update(self._task, completed=self._done(report), news=self._news(report))
+        return True
+
+    def _show(self, lines: Iterable[tuple[float, str]]) -> None:
+        """Show of each line the part that is done, and what is new."""
+        for task, (done, news) in zip(self._tasks, lines, strict=True):
+            self._progress.update(task, completed=done, news=news)
+
+
+class Bar(_Lines):
+    """Shows how far a run is, to be called with every report: operations a second, situations
+    reached, findings and the time left."""
+
+    def __init__(self, screen: Screen, title: str, budget: Budget) -> None:
+        limit_s = budget.max_time_s
+        super().__init__(screen, [title], wanted=limit_s is None or limit_s > WORTH_SHOWING_S)
+        self._budget = budget
+
+    def __call__(self, report: Report) -> None:
+        """Show what `report` has seen by now."""
+        if self._is_due():
+            self._show([(self._done(report), self._news(report))])
 
     def _done(self, report: Report) -> float:
         spent = [0.0]
@@ -88,48 +102,19 @@ class Bar:
         return "  ".join(news)
 
 
-class NightBar:
+class NightBar(_Lines):
     """Shows how far a campaign is: one line for all of it, and one for each target."""
 
     def __init__(self, screen: Screen, night: Night) -> None:
+        targets = (clean(standing.spec, 24) for standing in night.standings)
+        super().__init__(screen, ["campaign", *targets])
         self._night = night
-        self._next_s = 0.0
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=12),
-            TextColumn("{task.fields[news]}", markup=False),
-            console=screen.console,
-            transient=True,
-            disable=not (screen.verbosity >= 0 and screen.animated),
-        )
-        self._all = self._progress.add_task("campaign", total=1.0, news="")
-        self._each = [
-            self._progress.add_task(clean(standing.spec, 24), total=1.0, news="")
-            for standing in night.standings
-        ]
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
 
     def __call__(self, night: Night) -> None:
         """Show what was seen by now."""
-        now_s = time.monotonic()
-        if self._progress.disable or now_s < self._next_s:
-            return
-        self._next_s = now_s + EVERY_S
-        self._progress.update(self._all, completed=night.done, news=self._all_news())
-        for task, standing in zip(self._each, night.standings, strict=True):
-            self._progress.update(task, completed=_reached(standing), news=self._news(standing))
+        if self._is_due():
+            each = ((_reached(standing), self._news(standing)) for standing in night.standings)
+            self._show([(night.done, self._all_news()), *each])
 
     def _all_news(self) -> str:
         night = self._night
