@@ -96,3 +96,5 @@ class Finding(Pictured, frozen=True):
     """What each of several targets answered at the last step, by its spec."""
     flaky: bool = False
     """Whether the violation did not come back when the same trace ran again."""
+    unfinished: bool = False
+    """Whether time was up before it was as small as it could be made."""

@@ -20,7 +20,7 @@ from radixcheck.finding import Finding
 from radixcheck.hosts import Host
 from radixcheck.hosts.here import AGAIN
 from radixcheck.registry import Source, TargetError
-from radixcheck.rules import Violation
+from radixcheck.rules import FATAL, Violation
 from radixcheck.shrink import shrink, tell_apart
 from radixcheck.trace import Found, Trace
 from radixcheck.verdict import Verdict
@@ -39,6 +39,9 @@ SHRINK_TIME_S = 20.0
 
 GRACE_S = 5.0
 """So long a run may shrink a finding for which its own time would be too short."""
+
+FATAL_GRACE_S = 15.0
+"""The same where each attempt costs a process, and may have to wait for what hangs."""
 
 MAX_FINDINGS = 12
 """A run ends when it has so many: nobody reads more of them before mending some."""
@@ -169,19 +172,17 @@ def investigate(
         ShrinkingInterrupted: on Ctrl-C.
     """
     deadline = time.monotonic() + limit_s
-    original = trace.replace(operations=trace.operations[: violation.step + 1])
-    if (sooner := _violation(host, original, violation.rule)) is not None:
-        violation = sooner  # a run looks inside the target now and then, an investigation always
-        original = trace.replace(operations=trace.operations[: violation.step + 1])
-    smallest, interrupted = original, False
+    violation, original = _soonest(host, trace, violation)
+    smallest, interrupted, unfinished = original, False, False
     quick = host.hurried() if violation.rule == "hang" else host
 
     def fails(candidate: Trace) -> bool:
         return any(_fails(quick, candidate, violation) for _ in _until(deadline, tries))
 
     def still_fails(candidate: Trace) -> bool:
-        nonlocal smallest
-        if time.monotonic() > deadline or not fails(candidate):
+        nonlocal smallest, unfinished
+        unfinished = time.monotonic() > deadline
+        if unfinished or not fails(candidate):
             return False
         smallest = candidate
         return True
@@ -199,12 +200,22 @@ def investigate(
         interrupted = True
     length = len(original.operations)
     shown = partial(_finding, host, violation=violation, seed=seed, length=length, flaky=flaky)
-    finding = shown(smallest, deadline=deadline)
+    finding = shown(smallest, deadline=deadline, unfinished=unfinished or interrupted)
     if finding.flaky and not flaky and quick is not host:  # what is only slow had too little time
-        finding = shown(original, deadline=deadline)
+        finding = shown(original, deadline=deadline, unfinished=True)
     if interrupted:
         raise ShrinkingInterrupted(finding)
     return finding
+
+
+def _soonest(host: Host, trace: Trace, violation: Violation) -> tuple[Violation, Trace]:
+    """Return what a trace breaks first, and the trace up to there: a run looks inside the target
+    only now and then, an investigation always. What hangs is not waited for again."""
+    original = trace.replace(operations=trace.operations[: violation.step + 1])
+    sooner = None if violation.rule == "hang" else _violation(host, original, violation.rule)
+    if sooner is None:
+        return violation, original
+    return sooner, trace.replace(operations=trace.operations[: sooner.step + 1])
 
 
 def _until(deadline: float, times: int) -> Iterator[int]:
@@ -253,7 +264,8 @@ def _judge(host: Host, trace: Trace, report: Report, known: Known, end: float) -
         report.repeats[violation.signature] += 1
         if not earlier.flaky or report.repeats[violation.signature] > TRIES:
             return
-    limit_s = min(SHRINK_TIME_S, max(GRACE_S, end - time.monotonic()))
+    grace_s = FATAL_GRACE_S if violation.rule in FATAL else GRACE_S
+    limit_s = min(SHRINK_TIME_S, max(grace_s, end - time.monotonic()))
     finding = investigate(host, trace, violation, report.seed, limit_s)
     if earlier is None:
         report.findings.append(finding)
@@ -307,6 +319,7 @@ def _finding(
     *,
     flaky: bool,
     deadline: float,
+    unfinished: bool,
 ) -> Finding:
     seen, tries = host.replay(trace), 1 if violation.rule in AGAIN else MORE_TRIES
     while (tries := tries - 1) and not seen.verdict.violation and time.monotonic() < deadline:
@@ -328,5 +341,6 @@ def _finding(
         situations,
         seen.answers,
         flaky,
+        unfinished=unfinished,
         pictures=seen.pictures,
     )

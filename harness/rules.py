@@ -273,6 +273,10 @@ class Violation(Struct, frozen=True):
         return self.rule, self.cause or self.operation
 
 
+FATAL = ("crash", "hang")
+"""Rules that only a target in a process of its own can break: each look at one costs a process."""
+
+
 def worst_first(violations: list[Violation]) -> Violation:
     """Fold the violations of one operation into the one that names the finding."""
     first, *rest = sorted(violations, key=lambda violation: PRECEDENCE[violation.rule])

@@ -12,7 +12,15 @@ from msgspec import structs
 from radixcheck.drivers.swarm import proposals
 from radixcheck.finding import Finding
 from radixcheck.hosts import Here
-from radixcheck.loop import GRACE_S, SHRINK_TIME_S, Budget, Report, investigate, run
+from radixcheck.loop import (
+    FATAL_GRACE_S,
+    GRACE_S,
+    SHRINK_TIME_S,
+    Budget,
+    Report,
+    investigate,
+    run,
+)
 from radixcheck.operations import Evict, Insert, MatchPrefix
 from radixcheck.registry import Source, resolve
 from radixcheck.rules import Violation
@@ -123,6 +131,28 @@ def test_what_never_comes_back_is_given_up_when_its_time_is_over(
     assert 5 * SLOW_S == host.now_s - began_s  # sooner? twice? again? and a picture, a last look
 
 
+@pytest.mark.parametrize(("limit_s", "unfinished"), [(0.0, True), (60.0, False)])
+def test_a_finding_says_whether_time_was_too_short_to_shrink_it(
+    limit_s: float, unfinished: bool
+) -> None:
+    host = Here(resolve("radix-first-release"))
+    failing = next(
+        (each, violation)
+        for each in proposals(1, host.arenas())
+        if (violation := host.check(each).violation) is not None
+    )
+    finding = investigate(host, *failing, seed=1, limit_s=limit_s)
+    whole = len(finding.trace.operations) == finding.original_operations
+    assert (unfinished, unfinished, False) == (finding.unfinished, whole, finding.flaky)
+
+
+def test_what_hangs_is_not_waited_for_before_it_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    host, trace = Slow("radix", monkeypatch), Trace((Insert((1,)), Insert((2,))))
+    seen = Violation("hang", "insert", 1, "an answer", "none")
+    assert investigate(host, trace, seen, 1, limit_s=0).flaky
+    assert 4 * SLOW_S == host.now_s  # again? and again? a picture, a last look
+
+
 def test_a_finding_takes_a_run_only_a_little_beyond_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -136,7 +166,10 @@ def test_a_finding_takes_a_run_only_a_little_beyond_its_time(
     for max_time_s in (None, 100.0, 22.0, 11.0):
         host = Slow("radix", monkeypatch)
         run(host, seed=1, budget=Budget(max_time_s, max_operations=1))
-    assert [SHRINK_TIME_S, SHRINK_TIME_S, 12.0, GRACE_S] == limits
+    host = Slow("radix", monkeypatch)
+    host.broken = Violation("crash", "insert", 0, "an answer", "none")
+    run(host, seed=1, budget=Budget(11.0, max_operations=1))
+    assert [SHRINK_TIME_S, SHRINK_TIME_S, 12.0, GRACE_S, FATAL_GRACE_S] == limits
 
 
 def test_operations_behind_a_known_failure_are_counted_as_not_judged(

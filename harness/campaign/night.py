@@ -17,6 +17,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
+from itertools import chain, zip_longest
 from math import inf
 
 from msgspec import Struct, structs
@@ -32,7 +33,7 @@ from radixcheck.finding import Finding
 from radixcheck.hosts.wire import Failed
 from radixcheck.known import Signature
 from radixcheck.loop import SHRINK_TIME_S, Budget
-from radixcheck.rules import Violation
+from radixcheck.rules import FATAL, Violation
 from radixcheck.trace import Trace, dumps
 
 LOOK_EVERY_S = 0.1
@@ -56,9 +57,6 @@ MOST_TRIES = 3
 
 MOST_GIVEN_UP = 3
 """A driver that had to give up so many tasks gets no more."""
-
-FATAL = ("crash", "hang")
-"""Rules that only an isolated target can break."""
 
 
 class Plan(Struct, frozen=True):
@@ -204,27 +202,40 @@ class Night:
         )
 
     def _driven(self) -> Task | None:
-        """Make the next task of the driver that is due first."""
-        able = self._able()
-        share = first_due(able)
+        """Make the next task of the driver that is due first. Targets that had no turn yet come
+        before all others, and each gets no more than its part of what is left."""
+        able, waiting = self._able(), self._waiting()
+        share = first_due(waiting[0].able() if waiting else able)
         if share is None:
             return None
         turn_s = self.elapsed_s * self._pool.size / (TURNS * len(able))
         longest_s = max(LONGEST_S, HANDLING_S * self._pool.size)
-        seconds = min(longest_s, max(SHORTEST_S, turn_s), max(0.05, self.left_s))
+        left_s = self.left_s * min(1.0, self._pool.size / max(1, len(waiting)))
+        seconds = min(longest_s, max(SHORTEST_S, turn_s), max(0.05, left_s))
         task = self._of(share.spec, share.canary).task(
             share, _seed(self._plan.seed, share), seconds, self._plan.like
         )
         give(share, able, seconds)
         self._state.tallies.of(share.spec).turns[share.driver] = share.turns
-        most = min(task.max_operations or inf, self._operations_left())
+        parts = 1 if share.canary else max(1, sum(not each.canary for each in waiting))
+        most = min(task.max_operations or inf, max(1, self._operations_left() / parts))
         task = structs.replace(task, max_operations=int(most))
         self._out += 0 if share.canary else task.max_operations or 0
         return task
 
+    def _waiting(self) -> list[Standing]:
+        """List the targets that may have a turn and had none yet: canaries, then whoever has had
+        the fewest in all runs, so that a campaign of many short ones begins with others each time.
+        """
+        had_none = (each for each in self.standings if not any(one.given for one in each.shares))
+        return sorted(
+            (each for each in had_none if each.able()),
+            key=lambda each: (not each.canary, sum(share.turns for share in each.shares)),
+        )
+
     def _able(self) -> list[Share]:
         """List who may get a task: one driver of all targets after the other, so that among equals
-        every target has a turn before any has two."""
+        every target has its turn."""
         every = (share for each in self.standings for share in each.able())
         return sorted(every, key=lambda share: [*DRIVERS, ATHERIS].index(share.driver))
 
@@ -240,8 +251,9 @@ class Night:
         for name, trace in self._state.findings().items():
             if trace.found is not None and trace.found.target in targets:
                 yield self._shrinking(targets[trace.found.target], name, trace, trace.found.rule)
-        for standing in targets.values():
-            yield from standing.replays(self._plan.like)
+        by_time = sorted(targets, key=lambda spec: self._state.tallies.of(spec).elapsed_s)
+        replays = (targets[spec].replays(self._plan.like) for spec in by_time)
+        yield from filter(None, chain(*zip_longest(*replays)))  # no corpus before all others
 
     def _shrinking(
         self,

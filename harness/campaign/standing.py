@@ -191,6 +191,7 @@ class Standing:
         report.traces += harvest.traces
         report.elapsed_s += harvest.elapsed_s
         report.kills += harvest.kills
+        report.cut_short += harvest.cut_short
         report.reached.update(harvest.reached)
         report.skipped.update(harvest.skipped)
         for config, more in harvest.judged.items():

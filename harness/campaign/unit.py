@@ -113,6 +113,8 @@ class Harvest(Struct):
     """By configuration."""
     no_news: dict[Signature, int] = field(default_factory=dict)
     """How often a violation was seen that is told or known."""
+    cut_short: int = 0
+    """Operations that were not judged, since a known failure had ended their trace."""
     failing: list[Failing] = field(default_factory=list)
     """The first trace of each signature that is news."""
     kept: list[Kept] = field(default_factory=list)
@@ -233,6 +235,7 @@ class _Gathering:
         known = covering(self._task.known, self._task.spec, signature, date.min)
         if signature in self._told or known is not None:
             harvest.no_news[signature] = harvest.no_news.get(signature, 0) + 1
+            harvest.cut_short += len(trace.operations) - violation.step - 1 if known else 0
             return False
         self._told.add(signature)
         harvest.failing.append(Failing(trace, violation))

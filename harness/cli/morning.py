@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from msgspec import structs
 
@@ -14,15 +15,24 @@ from radixcheck.cli import runner
 from radixcheck.cli.codes import Code
 from radixcheck.cli.errors import show_error
 from radixcheck.cli.reports import Reports
-from radixcheck.cli.told import finding_told, known_told, outcome
+from radixcheck.cli.told import finding_told, known_told, origin_of, outcome
 from radixcheck.finding import Finding
 from radixcheck.hosts import Host
 from radixcheck.known import Failure
 from radixcheck.loop import Report
-from radixcheck.report import Screen, show_report
+from radixcheck.report import Screen, show_finding, show_report
 from radixcheck.report.document import DriverPart, FindingPart, RatePart
 from radixcheck.report.parts import target_part
-from radixcheck.report.words import clean, counted, show_duration
+from radixcheck.report.words import clean, counted, goes_on, show_duration
+from radixcheck.rules import FATAL
+
+CANARY_WORDS = {
+    Code.CLEAN: "found",
+    Code.INCONCLUSIVE: "missed",
+    Code.INTERRUPTED: "not found yet",
+    Code.UNUSABLE: "not judged",
+}
+"""What reports say of a canary, by the code that `Morning` has for it."""
 
 
 class Morning:
@@ -70,13 +80,30 @@ class Morning:
         if name in self._shown or not (ready or last):
             return
         self._shown.add(name)
-        if new is False and self._plan.only_new:
+        if self._is_excused(standing, finding):
             return
-        path = self._state.finding(name)
-        host, saved = self._hosts[standing.spec], path if path.exists() else None
-        runner.show(self._screen, host, finding, saved, len(self._shown))
+        self._show_block(standing, finding)
         if not finding.steps:
-            self._screen.say(("  not shrunk yet: the next run goes on with it", "yellow"))
+            self._screen.say((f"  {goes_on('not')}", "yellow"))
+
+    def _show_block(self, standing: Standing, finding: Finding) -> None:
+        screen, host = self._screen, self._hosts[standing.spec]
+        saved = self._saved(standing, finding)
+        if screen.verbosity < 0:
+            runner.show(screen, host, finding, saved)
+            return
+        raises = screen.verbosity > 0 and finding.violation.rule == "unexpected-error"
+        plainly = _replays_plainly(standing, finding)
+        origin = origin_of(host, finding, saved, raises=raises, plainly=plainly)
+        show_finding(screen, finding, origin, len(self._shown))
+
+    def _saved(self, standing: Standing, finding: Finding) -> Path | None:
+        path = self._state.finding(finding_name(standing.spec, finding.violation.signature))
+        return path if path.exists() else None
+
+    def _is_excused(self, standing: Standing, finding: Finding) -> bool:
+        """Tell whether nobody wants to hear of a finding, since it is not new."""
+        return self._plan.only_new and standing.new.get(finding.violation.signature) is False
 
     def _show_trouble(self) -> None:
         trouble = self._state.trouble
@@ -130,40 +157,45 @@ class Morning:
     def _news(self, standing: Standing) -> Report:
         """Return what was seen of a target, without the findings that nobody wants to hear of."""
         findings = [
-            each
-            for each in standing.report.findings
-            if not (self._plan.only_new and standing.new.get(each.violation.signature) is False)
+            each for each in standing.report.findings if not self._is_excused(standing, each)
         ]
         interrupted = self._night.stopped
         return structs.replace(standing.report, findings=findings, interrupted=interrupted)
 
     def _tell(self, standing: Standing, report: Report, code: Code) -> None:
-        """Take down for the reports what was seen of a target."""
+        """Take down for the reports what was seen of a target, what is not new in the end."""
         if not self._reports.wanted:
             return
-        host, failed = self._hosts[standing.spec], standing.failed
-        found = [] if standing.canary or failed else report.findings
+        failed = standing.failed
+        found = [] if standing.canary or failed else standing.report.findings
+        told = [self._finding_told(standing, each) for each in found]
         part = target_part(
             report,
             outcome(code),
             runner.promises_of(report, self._plan.like.misuse),
-            findings=[self._finding_told(host, standing, each) for each in found],
+            findings=sorted(told, key=lambda each: each.excused),
             known=known_told(report, self._known),
             drivers=_drivers_told(standing),
             rates=_rates_told(standing),
         )
+        if standing.canary:  # it owes nothing but to be found
+            part = structs.replace(part, canary=True, words=CANARY_WORDS[code], missing=())
         error = clean(failed.message, 2000) if failed else ""
-        self._reports.add(structs.replace(part, canary=standing.canary, error=error))
+        self._reports.add(structs.replace(part, error=error))
 
-    def _finding_told(self, host: Host, standing: Standing, finding: Finding) -> FindingPart:
+    def _finding_told(self, standing: Standing, finding: Finding) -> FindingPart:
         signature = finding.violation.signature
-        path = self._state.finding(finding_name(standing.spec, signature))
-        return finding_told(
-            host,
+        told = finding_told(
+            self._hosts[standing.spec],
             finding,
-            path if path.exists() else None,
+            self._saved(standing, finding),
             standing.report.repeats[signature],
-            standing.new.get(signature),
+            plainly=_replays_plainly(standing, finding),
+        )
+        return structs.replace(
+            told,
+            new=standing.new.get(signature),
+            excused=self._is_excused(standing, finding),
         )
 
     def _show_not_new(self, standing: Standing) -> None:
@@ -224,6 +256,11 @@ class Morning:
     def _say(self, word: str, text: str) -> None:
         if self._screen.verbosity >= 0:
             self._screen.say((f"{word}  ", "yellow"), text)
+
+
+def _replays_plainly(standing: Standing, finding: Finding) -> bool:
+    """Tell whether a finding needs no process of its own to be seen again."""
+    return not standing.isolate and finding.violation.rule not in FATAL
 
 
 def _rows(standing: Standing) -> Iterator[list[str]]:

@@ -51,27 +51,39 @@ def outcome(code: Code) -> Outcome:
 # ---- findings ----------------------------------------------------------------------------
 
 
-def origin_of(host: Host, finding: Finding, saved: Path | None, *, raises: bool = False) -> Origin:
-    """Say where a finding comes from; if it `raises`, with the traceback."""
+def origin_of(
+    host: Host,
+    finding: Finding,
+    saved: Path | None,
+    *,
+    raises: bool = False,
+    plainly: bool = False,
+) -> Origin:
+    """Say where a finding comes from.
+
+    Args:
+        raises: whether to tell the traceback.
+        plainly: whether any replay shows it again, and not only one in such a host.
+    """
     told = host.teller(finding.violation)
     arena = told.look(finding.trace.config)
     lines = told.raised(finding.trace, finding.violation.actual) if raises else ()
-    command = host.command(str(saved)) if saved else ()
+    command = host.command(str(saved)) if saved and not plainly else ()
     return Origin(told.source, arena.capabilities, saved, arena.level, lines, command)
 
 
 def finding_told(
-    host: Host, finding: Finding, saved: Path | None, repeats: int = 0, new: bool | None = None
+    host: Host, finding: Finding, saved: Path | None, repeats: int = 0, *, plainly: bool = False
 ) -> FindingPart:
     """Tell all of a finding.
 
     Args:
         repeats: how often it was seen again.
-        new: whether the baseline is free of it; None where there is none.
+        plainly: whether any replay shows it again, and not only one in such a host.
     """
     raises = finding.violation.rule == "unexpected-error"
-    origin = origin_of(host, finding, saved, raises=raises)
-    return finding_part(finding, origin, repeats=repeats, new=new)
+    origin = origin_of(host, finding, saved, raises=raises, plainly=plainly)
+    return finding_part(finding, origin, repeats=repeats)
 
 
 # ---- a run -------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from radixcheck.report.owners import claims
 from radixcheck.report.screen import Screen, line
 from radixcheck.report.steps import show_operation, show_outcome
 from radixcheck.report.tree import show_trees
-from radixcheck.report.words import clean, counted, show_slots
+from radixcheck.report.words import clean, counted, goes_on, show_slots
 from radixcheck.rules import COST, RULES
 
 WHOLE_LINES, LAST_LINES = 40, 12
@@ -103,6 +103,8 @@ def _say_what(screen: Screen, finding: Finding) -> None:
     if finding.flaky:
         flaky = "It did not come back when the same trace ran again: inconclusive, no violation."
         screen.say((f"Flaky. {flaky}", "yellow"))
+    elif finding.unfinished:
+        screen.say((f"{goes_on('partly').capitalize()}.", "yellow"))
 
 
 def _length(finding: Finding) -> str:

@@ -32,6 +32,9 @@ Outcome: TypeAlias = Literal[
 
 CaseStatus: TypeAlias = Literal["passed", "failed", "error", "skipped"]
 
+Unfinished: TypeAlias = Literal["partly", "not"]
+"""How far a finding is shrunk for which time was too short."""
+
 
 class EdgePart(Struct, frozen=True):
     """A run of stored tokens without a branch."""
@@ -144,6 +147,10 @@ class FindingPart(Struct, frozen=True, kw_only=True):
     """Whether it did not come back when the same trace ran again."""
     new: bool | None = None
     """Whether the baseline is free of it; None where there was none to ask."""
+    excused: bool = False
+    """Whether it is no violation: it is not new, and only what is new was asked for."""
+    shrunk: Unfinished | None = None
+    """How far it is shrunk, if time was too short for all of it."""
     repeats: int = 0
     """How often it was seen again."""
     seed: int | None = None
@@ -259,6 +266,8 @@ class TargetPart(Struct, frozen=True, kw_only=True):
     skipped: tuple[SkippedPart, ...] = ()
     findings: tuple[FindingPart, ...] = ()
     known: tuple[KnownPart, ...] = ()
+    cut_short: int = 0
+    """Operations that were not judged, since a known failure had ended their trace."""
     drivers: tuple[DriverPart, ...] = ()
     rates: tuple[RatePart, ...] = ()
     cases: tuple[CasePart, ...] = ()

@@ -8,7 +8,8 @@ An issue is known by a mark in its body, which no reader sees, so a person may r
                              closed as not planned    leave it
     not seen any more        open                     close it, if the report is complete
 
-A finding that did not come back is no reason to open an issue, and none to close one.
+A finding that did not come back, or is not new where only what is new was asked for, is no reason
+to open an issue, and none to close one.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def changes(document: Document, issues: Iterable[Issue], link: str = "") -> Iter
     for target in document.targets:
         for finding in () if target.canary else target.findings:
             mark = _mark(target.spec, finding.signature)
-            if mark not in seen and not finding.flaky:
+            if mark not in seen and not (finding.flaky or finding.excused):
                 yield from _told(document, target, finding, filed.get(mark), link)
             seen.add(mark)
         seen |= {_mark(target.spec, (each.rule, each.operation)) for each in target.known}

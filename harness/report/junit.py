@@ -3,9 +3,11 @@
 ::
 
     testsuites                     the command
-    └─ testsuite                   a target
-       ├─ testcase                 a rule by which it was judged, or a trace that was replayed
-       └─ testcase "situations"    whether the run was where caches have failed
+    ├─ testsuite                   a target
+    │  ├─ testcase                 a rule by which it was judged, or a trace that was replayed
+    │  └─ testcase "situations"    whether the run was where caches have failed
+    └─ testsuite                   a canary
+       └─ testcase "canary"        whether it was found
 
 A rule is a case, whatever the seed; so two runs can be compared, and "newly failed" means a rule.
 """
@@ -77,6 +79,9 @@ def _judged(target: TargetPart) -> Iterator[ET.Element]:
     if target.error:
         yield _with(_case(target, "open"), "error", "cannot be judged", target.error)
         return
+    if target.canary:
+        yield _canary(target)
+        return
     broken: dict[str, list[FindingPart]] = {}
     for finding in target.findings:
         broken.setdefault(finding.rule, []).append(finding)
@@ -95,13 +100,20 @@ def _rule(target: TargetPart, rule: str, findings: list[FindingPart]) -> ET.Elem
     case = _case(target, rule)
     if not findings:
         return case
-    sure = [each for each in findings if not each.flaky]
-    text = "\n\n".join(map(_told, sure or findings))
-    first = (sure or findings)[0]
+    red = [each for each in findings if not (each.flaky or each.excused)]
+    text = "\n\n".join(map(_told, red or findings))
+    first = (red or findings)[0]
     message = f"{first.operation}: expected {first.expected}, got {first.actual}"
-    if sure:
+    if red:
         return _with(case, "failure", message, text, rule)
-    return _with(case, "skipped", f"flaky, it did not come back: {message}", text)
+    return _with(case, "skipped", f"{_why_not_red(first)}: {message}", text)
+
+
+def _why_not_red(finding: FindingPart) -> str:
+    """Say why a finding is no failure."""
+    if finding.excused:
+        return "not new, it fails on the baseline too"
+    return "flaky, it did not come back"
 
 
 def _told(finding: FindingPart) -> str:
@@ -125,11 +137,20 @@ def _situations(target: TargetPart) -> ET.Element:
     case, missing = _case(target, "situations"), target.missing
     if not target.traces:
         return _with(case, "skipped", "nothing ran")
-    if not missing or target.findings:  # a run that was cut short by a finding owes nothing
+    cut_short = any(not each.excused for each in target.findings)
+    if not missing or cut_short:  # by a finding: then a run owes nothing
         return case
     statement = {each.name: each.statement for each in target.situations}
     text = "\n".join(f"{name}: {statement.get(name, '')}" for name in missing)
     return _with(case, "failure", f"never reached: {', '.join(missing)}", text, "inconclusive")
+
+
+def _canary(target: TargetPart) -> ET.Element:
+    case = _case(target, "canary")
+    if target.verdict == "clean":
+        return case
+    kind = "failure" if target.verdict == "inconclusive" else "skipped"
+    return _with(case, kind, f"the canary: {target.words}", type_="inconclusive")
 
 
 # ---- a replay ----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from radixcheck.report.document import Document, FindingPart, TargetPart
-from radixcheck.report.words import counted, show_duration
+from radixcheck.report.words import counted, goes_on, show_duration
 
 LIMIT_BYTES = 1_000_000
 """GitHub takes 1 MiB of a step, and none of it if it is more."""
@@ -101,7 +101,7 @@ def _cases(target: TargetPart) -> Iterator[str]:
 
 
 def _missing(target: TargetPart) -> Iterator[str]:
-    if target.missing:
+    if target.missing and not target.canary:
         names = ", ".join(map(code, target.missing))
         told = "About these the run proves nothing."
         yield f"⚠️ {code(target.spec)} was never there: {names}. {told}\n"
@@ -115,13 +115,16 @@ def _finding(target: TargetPart, finding: FindingPart) -> str:
 
 
 def _lines(target: TargetPart, finding: FindingPart) -> Iterator[str]:
-    flags = [name for name, on in (("flaky", finding.flaky), ("new", finding.new)) if on]
-    told = f" <i>{', '.join(flags)}</i>" if flags else ""
+    told = f" <i>{', '.join(flags)}</i>" if (flags := [*_flags(finding)]) else ""
     broken = f"<b>{_text(finding.rule)}</b> at {code(finding.operation)} by {code(target.spec)}"
     yield f"<details><summary>{broken}{told}</summary>\n"
     statement = finding.statement[0].upper() + finding.statement[1:]
     under = f" Under {code(finding.config)}." if finding.config else ""
     yield f"{_text(statement)}: {_text(finding.cost)}.{under}\n"
+    if finding.excused:
+        yield "It fails on the baseline too: no violation.\n"
+    if finding.shrunk:
+        yield f"⚠️ {_text(goes_on(finding.shrunk).capitalize())}.\n"
     yield "| | |"
     yield "|---|---|"
     yield f"| expected | {code(finding.expected)} |"
@@ -134,6 +137,15 @@ def _lines(target: TargetPart, finding: FindingPart) -> Iterator[str]:
         yield "Reproduce:\n"
         yield from _fenced(finding.reproduce, "sh")
     yield "</details>\n"
+
+
+def _flags(finding: FindingPart) -> Iterator[str]:
+    if finding.flaky:
+        yield "flaky"
+    if finding.new is not None:
+        yield "new" if finding.new else "not new"
+    if finding.shrunk:
+        yield f"{finding.shrunk} shrunk"
 
 
 def _fenced(text: str, language: str) -> Iterator[str]:
@@ -179,7 +191,15 @@ def _known(target: TargetPart) -> Iterator[str]:
     ]
     if rows:
         head = "| failure | times | why | |\n|---|--:|---|---|"
+        rows.append(f"\n{_cut_short(target)}")
         yield from _table(f"known failures of {code(target.spec)}", head, rows)
+
+
+def _cut_short(target: TargetPart) -> str:
+    """Say what the known failures of a target have cost: each that was seen has ended its trace."""
+    times, operations = sum(each.times for each in target.known), target.cut_short
+    behind = f"; {counted(operations, 'operation')} behind them were not judged" * bool(operations)
+    return f"They cut short {times:,} of {counted(target.traces, 'trace')}{behind}."
 
 
 def _unjudged(target: TargetPart) -> Iterator[str]:

@@ -504,11 +504,12 @@
   findings.forEach((each, place) => { each.number = place + 1; });
 
   function tagsOf(finding) {
-    const kind = finding.flaky ? "unsure" : "bad";
+    const kind = finding.excused ? "" : finding.flaky ? "unsure" : "bad";
     return h("span", { class: "tags" },
       finding.flaky ? h("span", { class: "tag unsure" }, "flaky") : null,
       finding.new === true ? h("span", { class: "tag accent" }, "new") : null,
       finding.new === false ? h("span", { class: "tag" }, "on the baseline too") : null,
+      finding.shrunk ? h("span", { class: "tag unsure" }, `${finding.shrunk} shrunk`) : null,
       finding.repeats ? h("span", { class: "tag" }, `×${number(finding.repeats + 1)}`) : null,
       h("span", { class: `tag ${kind}` }, finding.severity));
   }
@@ -537,7 +538,7 @@
 
   function drawFinding(target, finding) {
     const owners = new Owners(finding);
-    const shrunk = finding.original_operations > finding.steps.length && finding.original_operations
+    const shrunk = finding.original_operations > finding.steps.length && finding.steps.length
       ? `shrunk from ${counted(finding.original_operations, "operation")}` : "";
     const facts = [counted(finding.steps.length, "step"), shrunk,
       finding.seed === null ? "" : `seed ${finding.seed}`,
@@ -548,6 +549,10 @@
       h("p", { class: "facts" }, facts.map((fact) => h("span", null, fact))),
       finding.flaky ? h("p", { class: "note" },
         "It did not come back when the same trace ran again: inconclusive, no violation.") : null,
+      finding.excused ? h("p", { class: "note" },
+        "It fails on the baseline too: no violation.") : null,
+      finding.shrunk ? h("p", { class: "note" },
+        `${sentence(finding.shrunk)} shrunk, since time was up; radixcheck shrink goes on with it.`) : null,
       versus(finding, owners),
       finding.detail ? h("p", { class: "said" }, finding.detail) : null,
       finding.also.length ? h("p", { class: "soft small" },
@@ -592,7 +597,8 @@
     for (const each of findings) {
       const { rule, operation, config, detail, severity: cost } = each.finding;
       each.text = [rule, operation, config, detail, cost, each.target.spec,
-        each.finding.flaky ? "flaky" : "", each.finding.new ? "new" : ""].join(" ").toLowerCase();
+        each.finding.flaky ? "flaky" : "", each.finding.new ? "new" : "",
+        each.finding.shrunk ? `${each.finding.shrunk} shrunk` : ""].join(" ").toLowerCase();
     }
     const filter = () => {
       const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -610,7 +616,8 @@
     const close = h("button", { type: "button",
       onclick: () => findings.forEach((each) => each.toggle(false)) }, "Collapse all");
     const bar = findings.length > 1 ? h("div", { class: "bar" }, search, severity, spec, close) : null;
-    if (findings.length <= 3) findings[0].toggle(true);
+    const first = findings.find((each) => !each.finding.excused);
+    if (first && findings.length <= 3) first.toggle(true);
     return [head, bar, told, list];
   }
 
@@ -619,6 +626,7 @@
   const MARKS = { clean: "✔", violation: "✘", inconclusive: "?", nothing: "?", interrupted: "■",
     error: "!" };
   const KINDS = { clean: "good", violation: "bad", error: "bad" };
+  const judged = data.targets.filter((target) => !target.canary);
 
   function verdictTag(target) {
     return h("span", { class: `tag ${KINDS[target.verdict] || "unsure"}` },
@@ -638,12 +646,14 @@
   }
 
   function targetSection(target) {
-    const box = h("details", { class: "target" }, h("summary", null, h("code", null, target.spec),
+    const box = h("details", { class: "target" }, h("summary", null,
+      target.canary ? h("span", { class: "soft" }, "Canary") : null, h("code", null, target.spec),
       verdictTag(target), h("span", { class: "soft small" },
         counted(target.operations, "operation"))));
     const draw = () => { if (box.childNodes.length === 1) box.append(...drawTarget(target)); };
     box.addEventListener("toggle", draw);
-    if (data.targets.length === 1 || target.missing.length || target.error) {
+    const telling = judged.length === 1 || target.missing.length;
+    if ((telling && !target.canary) || target.error) {
       box.open = true;
       draw();
     }
@@ -657,6 +667,8 @@
       target.seed === null ? "" : `seed ${target.seed}`].filter(Boolean);
     return [
       h("p", { class: "facts" }, facts.map((fact) => h("span", null, fact))),
+      target.canary ? h("p", { class: "soft small" }, "A target with a known bug, planted to be "
+        + "found: if it is not, the night proves nothing.") : null,
       target.error ? h("p", { class: "note" }, target.error) : null,
       target.configurations ? [h("h3", null, "Configurations"),
         h("p", { class: "small mono" }, target.configurations)] : null,
@@ -696,7 +708,7 @@
         : each.required ? "required" : h("span", { class: "soft" }, "optional"),
       [number(each.count), meter(each.count)]]);
     const told = `Situations: ${reached.length} of ${wanted.length} required reached`;
-    const lost = target.missing.length ? h("p", { class: "note" },
+    const lost = target.missing.length && !target.canary ? h("p", { class: "note" },
       `Never reached: ${target.missing.join(", ")}. About these the run proves nothing.`) : null;
     return [h("h3", null, told), lost,
       table([["situation"], ["what"], [""], ["times", "num"]], rows)];
@@ -714,8 +726,13 @@
     if (!target.known.length) return null;
     const rows = target.known.map((each) => [h("span", null, h("code", null, each.rule), " at ",
       h("code", null, each.operation)), number(each.times), each.reason, link(each.issue)]);
+    const times = target.known.reduce((sum, each) => sum + each.times, 0);
+    const behind = target.cut_short
+      ? `; ${counted(target.cut_short, "operation")} behind them were not judged` : "";
     return [h("h3", null, "Known failures"),
-      table([["failure"], ["times", "num"], ["why"], ["issue"]], rows)];
+      table([["failure"], ["times", "num"], ["why"], ["issue"]], rows),
+      h("p", { class: "soft small" },
+        `They cut short ${number(times)} of ${counted(target.traces, "trace")}${behind}.`)];
   }
 
   function unjudged(target) {
@@ -769,14 +786,15 @@
 
   function verdict() {
     const worst = SEVEREST.find((each) => data.targets.some((target) => target.verdict === each));
-    const one = data.targets.length === 1 ? data.targets[0] : null;
-    const sure = findings.filter((each) => !each.finding.flaky).length;
+    const one = judged.length === 1 ? judged[0] : null;
+    const sure = findings.filter(({ finding }) => !finding.flaky && !finding.excused);
+    const missed = data.targets.filter((target) => target.canary && target.verdict !== "clean");
     const words = one ? `${one.spec}: ${one.words}`
-      : sure ? `${counted(sure, "violation")} in ${counted(new Set(findings.filter((each) =>
-        !each.finding.flaky).map((each) => each.target)).size, "target")}`
-        : worst === "clean" ? `no violation in ${counted(data.targets.length, "target")}`
-          : worst || "nothing ran";
-    return { kind: worst || "nothing", words };
+      : sure.length ? `${counted(sure.length, "violation")} in ${counted(new Set(sure.map((each) =>
+        each.target)).size, "target")}`
+        : judged.length && judged.every((target) => target.verdict === "clean")
+          ? `no violation in ${counted(judged.length, "target")}` : worst || "nothing ran";
+    return { kind: worst || "nothing", words: missed.length ? `${words}; canary ${missed[0].words}` : words };
   }
 
   function top() {

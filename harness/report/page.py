@@ -37,7 +37,7 @@ def _file(name: str) -> str:
 
 
 def _title(document: Document) -> str:
-    found = sum(len(target.findings) for target in document.targets)
+    found = sum(not each.excused for target in document.targets for each in target.findings)
     return f"radixcheck: {found} finding{'' if found == 1 else 's'}"
 
 

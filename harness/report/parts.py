@@ -29,6 +29,7 @@ from radixcheck.report.document import (
     StepPart,
     TargetPart,
     TreePart,
+    Unfinished,
     UnjudgedPart,
 )
 from radixcheck.report.owners import claims
@@ -76,6 +77,7 @@ def target_part(
         skipped=tuple(SkippedPart(_line(why), each) for why, each in report.skipped.most_common()),
         findings=tuple(findings),
         known=tuple(known),
+        cut_short=report.cut_short,
         drivers=tuple(drivers),
         rates=tuple(rates),
     )
@@ -101,9 +103,7 @@ def _unjudged(promises: Sequence[Promises]) -> tuple[UnjudgedPart, ...]:
 # ---- a finding ---------------------------------------------------------------------------
 
 
-def finding_part(
-    finding: Finding, origin: Origin, *, repeats: int = 0, new: bool | None = None
-) -> FindingPart:
+def finding_part(finding: Finding, origin: Origin, *, repeats: int = 0) -> FindingPart:
     """Tell all that was seen of one finding."""
     violation, film = finding.violation, _Film()
     rule = RULES[violation.rule]
@@ -123,11 +123,11 @@ def finding_part(
         also=violation.also,
         raised=_lines("\n".join(origin.raised)),
         flaky=finding.flaky,
-        new=new,
         repeats=repeats,
         seed=finding.seed,
         level=origin.level.name,
         situations=finding.situations,
+        shrunk=_how_far(finding),
         original_operations=finding.original_operations,
         reproduce=_line(reproduce_words(finding, origin)),
         path=_line(str(origin.saved or "")),
@@ -140,6 +140,13 @@ def finding_part(
         holdings=tuple(film.holdings),
         pictures=pictures,
     )
+
+
+def _how_far(finding: Finding) -> Unfinished | None:
+    """Say how far a finding is shrunk, if time was too short for all of it."""
+    if not finding.steps:
+        return "not"
+    return "partly" if finding.unfinished and not finding.flaky else None
 
 
 def _steps(finding: Finding) -> Iterable[StepPart]:

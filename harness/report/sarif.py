@@ -104,7 +104,7 @@ def _invocation(document: Document) -> Json:
 
 def _result(target: TargetPart, finding: FindingPart, rule: int) -> Json:
     severity = Severity(finding.severity)
-    level = "note" if finding.flaky else LEVELS.get(severity, "error")
+    level = "note" if finding.flaky or finding.excused else LEVELS.get(severity, "error")
     result: Json = {
         "ruleId": finding.rule,
         "ruleIndex": rule,

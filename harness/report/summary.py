@@ -20,6 +20,9 @@ from radixcheck.trace import Config
 
 SHOWN_REASONS = 3
 
+SHOWN_MISSING, NAMED_MISSING = 6, 3
+"""A run that has missed more situations was too short, and names a few of them."""
+
 
 def show_report(screen: Screen, report: Report, promises: Iterable[Promises]) -> None:
     """Print what `report` has seen, the verdict first.
@@ -52,7 +55,7 @@ def verdict(report: Report, glyphs: Glyphs) -> list[str | tuple[str, str]]:
 
 def verdict_words(report: Report) -> str:
     """Say how a run ended, in a few words."""
-    return _verdict(report, ASCII)[1]
+    return _verdict(report, ASCII)[1].removesuffix(",")
 
 
 def _verdict(report: Report, glyphs: Glyphs) -> tuple[str, str, str]:
@@ -133,12 +136,19 @@ def _skipped(report: Report) -> str:
 
 
 def _show_missing(screen: Screen, report: Report) -> None:
-    if not report.missing:
+    missing = report.missing
+    if not missing:
+        return
+    too_short = report.interrupted or len(missing) > SHOWN_MISSING
+    if too_short and screen.verbosity < 1:
+        such = ", ".join(missing[:NAMED_MISSING])
+        told = f"missed: {counted(len(missing), 'required situation')}, such as {such}"
+        screen.say((f"{told}: the run was too short for them; -v names all", "yellow"), indent=2)
         return
     warning = "missed: about these the run proves nothing; try a longer one"
     screen.say((warning, "bold yellow"), indent=2)
     known = situations(report.arenas)
-    rows = [(line((name, "bold yellow")), known[name].statement) for name in report.missing]
+    rows = [(line((name, "bold yellow")), known[name].statement) for name in missing]
     screen.table(rows, indent=4)
 
 

@@ -30,6 +30,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def goes_on(shrunk: str) -> str:
+    """Say of a finding that is ``partly`` shrunk, or ``not``, what becomes of it."""
+    return f"{shrunk} shrunk, since time was up; radixcheck shrink goes on with it"
+
+
 def show_tokens(tokens: Sequence[int], ellipsis: str = "...") -> str:
     """Show a run of tokens: ``[1, 2, 3]``, or its ends and its length."""
     if len(tokens) <= SHOWN_TOKENS:

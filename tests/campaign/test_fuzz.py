@@ -24,6 +24,9 @@ Started: TypeAlias = "subprocess.Popen[str]"
 Fuzz: TypeAlias = Callable[..., Started]
 
 PLANTED = "radix-first-release"
+SHORT = ("--max-ops", "15000", "--seed", "1")
+"""With most seeds, and with this one, the canary is found in its first turn; it has no second."""
+
 LATEST_S = 5.0
 """A campaign ends no later after its limit."""
 
@@ -156,7 +159,7 @@ def test_a_planted_bug_makes_the_night_red_and_is_saved(fuzz: Fuzz, tmp_path: Pa
 
 
 def test_a_correct_target_is_green_and_its_canary_is_found(fuzz: Fuzz) -> None:
-    code, told = ended(fuzz("radix", "--max-ops", "15000"))
+    code, told = ended(fuzz("radix", *SHORT))
     assert (0, True) == (code, "canary  found" in told), told
 
 
@@ -173,7 +176,7 @@ def test_a_night_in_which_nothing_but_its_canary_ran_is_not_green(fuzz: Fuzz) ->
 def test_only_known_failures_are_green(fuzz: Fuzz, tmp_path: Path) -> None:
     known = tmp_path / "known.toml"
     known.write_text('[[failure]]\nrule = "phantom-prefix"\nreason = "the first release"\n')
-    code, told = ended(fuzz(PLANTED, "--max-ops", "15000", "--known-failures", str(known)))
+    code, told = ended(fuzz(PLANTED, *SHORT, "--known-failures", str(known)))
     assert (0, {}) == (code, sizes(tmp_path)), told
     assert "cut short" in told
 
@@ -183,7 +186,7 @@ def test_only_what_the_baseline_does_not_show_is_red(
     fuzz: Fuzz, baseline: str, expected: int
 ) -> None:
     only_new = "--only-new", "--baseline", baseline
-    code, told = ended(fuzz(PLANTED, "--max-ops", "15000", *only_new))
+    code, told = ended(fuzz(PLANTED, *SHORT, *only_new))
     assert (expected, expected == 0) == (code, "not new" in told), told
 
 

@@ -11,6 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from radixcheck.arena import arenas
+from radixcheck.campaign import night as night_module
+from radixcheck.campaign import standing as standing_module
 from radixcheck.campaign.drivers import NAMES as DRIVERS
 from radixcheck.campaign.night import LAST_S, MOST_TRIES, Night, Plan
 from radixcheck.campaign.pool import Done
@@ -90,7 +92,8 @@ def spend(state: State) -> Spend:
             standings.append(Standing(canary, found, seed, state, canary=True))
         budget = Budget(seconds, operations, first_only)
         plan = Plan(seed, budget, Task("", ""), baseline, only_new=only_new)
-        night = Night(plan, state, pool or Inline(), standings, time.monotonic())
+        began_s = pool.monotonic() if isinstance(pool, Timed) else time.monotonic()
+        night = Night(plan, state, pool or Inline(), standings, began_s)
         night.run()
         return night
 
@@ -113,6 +116,90 @@ def found(night: Night) -> list[tuple[str, str]]:
 def drivers(tasks: Sequence[Task]) -> set[str]:
     """Name the drivers that were asked."""
     return {task.driver for task in tasks} - set(CHORES)
+
+
+class Slow(Inline):
+    """A pool in which the time for shrinking is always up before it is done."""
+
+    def submit(self, task: Task) -> None:
+        """Take a task, with no time for shrinking."""
+        super().submit(replace(task, max_time_s=0) if task.driver == "shrink" else task)
+
+
+class Timed(Inline):
+    """A pool, and the only clock, by which a task takes as long as it is meant to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now_s = time.monotonic()
+
+    def monotonic(self) -> float:
+        """Tell the time."""
+        return self._now_s
+
+    def done(self, wait_s: float) -> list[Done]:
+        """Let time pass."""
+        task = self._waiting.pop()
+        self._now_s += task.max_time_s / 2
+        return [Done(task, Harvest(elapsed_s=task.max_time_s / 2))]
+
+
+FIVE = ("radix", "radix-paged", "pool-exclusive", "pool-counted", "requests:radix")
+
+
+# ---- turns -------------------------------------------------------------------------------
+
+
+def test_every_target_has_a_turn_before_any_has_two(spend: Spend) -> None:
+    pool = Inline()
+    spend(*FIVE, operations=12_000, pool=pool)
+    assert FIVE == tuple(task.spec for task in pool.tasks[:5])
+    assert {"swarm"} == {task.driver for task in pool.tasks[:5]}
+
+
+def test_few_operations_are_enough_for_a_turn_of_every_target(spend: Spend) -> None:
+    night = spend(*FIVE, operations=2_000)
+    assert 5 == sum(each.report.operations > 0 for each in night.standings)
+
+
+def test_little_time_is_enough_for_a_turn_of_every_target(
+    spend: Spend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = Timed()
+    monkeypatch.setattr(night_module, "time", pool)
+    spend(*FIVE, canary="radix", operations=None, seconds=0.6, pool=pool)
+    assert ["radix", *FIVE] == [task.spec for task in pool.tasks[:6]]
+
+
+def test_a_campaign_that_is_stopped_again_and_again_begins_with_others(
+    spend: Spend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    for _ in range(3):
+        pool = Timed()
+        monkeypatch.setattr(night_module, "time", pool)
+        spend("radix", "radix-paged", operations=None, seconds=0.01, pool=pool)
+        seen += [task.spec for task in pool.tasks]
+    assert ["radix", "radix-paged", "radix"] == seen
+
+
+def test_a_canary_has_its_turn_first_and_is_not_held_short(spend: Spend) -> None:
+    pool = Inline()
+    spend(*FIVE, canary="radix", operations=3_000, pool=pool)
+    first, second = pool.tasks[:2]
+    assert (True, False) == (first.canary, second.canary)
+    assert ((first.max_operations or 0) > 1_000, second.max_operations) == (True, 600)
+
+
+def test_the_corpora_of_all_targets_are_replayed_in_turn(
+    spend: Spend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spend("radix", "radix-paged", operations=4_000)
+    monkeypatch.setattr(standing_module, "REPLAYED", 2)
+    pool = Inline()
+    spend("radix", "radix-paged", operations=4_000, pool=pool)
+    replays = [task.spec for task in pool.tasks if task.driver == "replay"]
+    assert [2, 2] == [replays[:4].count(spec) for spec in ("radix", "radix-paged")]
 
 
 # ---- findings ----------------------------------------------------------------------------
@@ -139,6 +226,12 @@ def test_a_failing_trace_is_saved_before_it_is_shrunk(spend: Spend, state: State
 
     spend(PLANTED, pool=Inline(loses))
     assert seen[0] > 3
+
+
+def test_shrinking_that_ran_out_of_time_goes_on_in_the_next_run(spend: Spend) -> None:
+    (cut_off,) = spend(PLANTED, pool=Slow()).standings[0].report.findings
+    (done,) = spend(PLANTED, operations=100).standings[0].report.findings
+    assert (True, False) == (cut_off.unfinished, done.unfinished)
 
 
 def test_a_correct_target_is_clean_whichever_driver_proposes(state: State) -> None:

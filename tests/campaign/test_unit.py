@@ -102,6 +102,16 @@ def test_a_known_failure_is_only_counted_and_cuts_its_traces_short() -> None:
     assert ([], harvest.no_news[SIGNATURE]) == (harvest.failing, cut)
 
 
+def test_operations_behind_a_known_failure_are_counted_as_not_judged() -> None:
+    (failing, *_) = work(Task(PLANTED, "swarm", 1, max_operations=5_000)).failing
+    again = Task(PLANTED, "replay", corpus=(dumps(failing.trace),))
+    known = (Failure("phantom-prefix", "the first release"),)
+    behind = len(failing.trace.operations) - failing.violation.step - 1
+    assert behind > 0
+    tasks = structs.replace(again, known=known), again
+    assert [behind, 0] == [work(task).cut_short for task in tasks]
+
+
 def test_only_traces_that_reach_something_new_are_kept() -> None:
     task = Task("radix", "swarm", 1, max_operations=3_000)
     features = frozenset().union(*(each.features for each in work(task).kept))

@@ -75,6 +75,15 @@ def _operations(rates: Iterable[RatePart]) -> float:
     return total
 
 
+def test_a_run_tells_what_known_failures_kept_it_from_judging(call: Call, folder: Path) -> None:
+    (folder / "known.toml").write_text('[[failure]]\nrule = "phantom-prefix"\nreason = "old"\n')
+    result = call(*BROKEN, "--known-failures", "known.toml", "--report", "json")
+    (target,) = read(folder / "radixcheck-report").targets
+    (known,) = target.known
+    assert f"known  {target.cut_short:,} operations behind one were not judged" in result.output
+    assert (True, f"no new violation, {known.times} known") == (target.cut_short > 0, target.words)
+
+
 def test_a_replay_tells_a_case_for_each_trace(call: Call, folder: Path, save: Save) -> None:
     found = Found("phantom-prefix", "match_prefix", "radix-first-release")
     save("old.jsonl", Insert((1, 2)), Insert((1, 2, 3)), MatchPrefix((1, 3)), found=found)

@@ -345,3 +345,21 @@ def test_a_cache_that_refuses_an_insert_is_not_blamed_and_what_was_not_tried_is_
     result = call("smoke", "./cache.py:Tiny", "--seed", "3", "--max-ops", "100")
     told = "match finds it, with the same slots: it refused an insert: full"
     assert (False, True) == ("FAILED" in result.stdout, told in " ".join(result.stdout.split()))
+
+
+@pytest.mark.parametrize("factory", [Radix, RadixPaged])
+def test_a_cache_that_a_sweep_disables_owes_only_that_it_stores_nothing(
+    monkeypatch: pytest.MonkeyPatch, factory: Target
+) -> None:
+    swept = altered(factory)
+    swept.supports = {"disable": [False, True]}
+    assert [] == troubles(monkeypatch, swept)
+    monkeypatch.setattr(home, "Altered", swept)
+    told = {tried.claim.words: tried.unneeded for tried in _claims("?disable=true")}
+    needed = {words for words, unneeded in told.items() if not unneeded}
+    assert {"opens", "stores nothing when disabled"} < needed
+    assert "it is disabled" == told["match finds it, with the same slots"]
+
+
+def _claims(spec: str) -> list[Tried]:
+    return [*Here(resolve(f"radixcheck.targets.radix:Altered{spec}")).claims()]

@@ -77,6 +77,7 @@ def document(findings: Sequence[FindingPart] = (), **changes: object) -> Documen
         ),
         findings=tuple(findings),
         known=(KnownPart("size-drift", "evict", 3, "counts twice", "https://example.org/7"),),
+        cut_short=1_204,
         drivers=(DriverPart("swarm", 1_234_567, 890, 12.5, 34),),
         rates=tuple(
             RatePart(each / 4, 1e5 + 1e3 * each % 7, 30 + each // 9, 0) for each in range(50)

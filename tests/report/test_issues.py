@@ -104,6 +104,19 @@ def test_what_did_not_come_back_neither_opens_nor_closes(make: Make, found: Find
     assert ([], []) == (deeds(flaky), deeds(flaky, [filed(make([found]))]))
 
 
+def test_what_is_not_new_neither_opens_nor_closes_where_only_news_count(
+    make: Make, found: FindingPart
+) -> None:
+    old = make([structs.replace(found, new=False, excused=True)], verdict="clean")
+    assert ([], []) == (deeds(old), deeds(old, [filed(make([found]))]))
+
+
+def test_what_is_not_new_opens_an_issue_where_everything_counts(
+    make: Make, found: FindingPart
+) -> None:
+    assert [("open", 0)] == deeds(make([structs.replace(found, new=False)]))
+
+
 def test_an_issue_of_a_person_is_left_alone(make: Make) -> None:
     assert [] == deeds(make(), [Issue(1, "a question", "by a person")])
 

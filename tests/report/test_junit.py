@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
+import pytest
 from msgspec import structs
 
 from radixcheck.report import junit
@@ -59,6 +60,57 @@ def test_a_flaky_finding_is_skipped_and_not_red(
 ) -> None:
     root = read(make([structs.replace(found, flaky=True)]))
     assert ("0", "2") == (root.get("failures"), root.get("skipped"))
+
+
+def test_what_is_not_new_is_skipped_where_only_what_is_new_counts(
+    found: FindingPart, make: Callable[..., Document]
+) -> None:
+    old = structs.replace(found, new=False, excused=True)
+    skipped = read(make([old])).find(".//testcase[@name='phantom-prefix']/skipped")
+    assert skipped is not None
+    assert "0" == read(make([old])).get("failures")
+    assert (skipped.get("message") or "").startswith("not new, it fails on the baseline too: match")
+    assert found.program.rstrip() in (skipped.text or "")
+
+
+def test_what_is_not_new_is_a_failure_where_everything_counts(
+    found: FindingPart, make: Callable[..., Document]
+) -> None:
+    assert "1" == read(make([structs.replace(found, new=False)])).get("failures")
+
+
+def test_what_is_new_is_a_failure_beside_what_is_not(
+    found: FindingPart, make: Callable[..., Document]
+) -> None:
+    old = structs.replace(found, new=False, excused=True, operation="evict")
+    failure = read(make([old, found])).find(".//failure")
+    assert failure is not None
+    assert "match_prefix: expected 1 token, got 2 tokens" == failure.get("message")
+
+
+def test_a_run_that_found_nothing_new_owes_its_situations(
+    found: FindingPart, make: Callable[..., Document]
+) -> None:
+    old = structs.replace(found, new=False, excused=True)
+    root = read(make([old], missing=("match-misses",), verdict="inconclusive"))
+    assert "1" == root.get("failures")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words", "expected"),
+    [
+        ("clean", "found", []),
+        ("inconclusive", "missed", ["failure"]),
+        ("interrupted", "not found yet", ["skipped"]),
+    ],
+)
+def test_of_a_canary_only_whether_it_was_found_is_a_case(
+    make: Callable[..., Document], verdict: str, words: str, expected: list[str]
+) -> None:
+    cases = read(make(canary=True, verdict=verdict, words=words)).iter("testcase")
+    assert [("canary", expected)] == [
+        (each.get("name"), [one.tag for one in each]) for each in cases
+    ]
 
 
 def test_a_missed_situation_is_a_failure(make: Callable[..., Document]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -36,6 +37,46 @@ def test_a_finding_is_folded_with_its_program(
     text = read(make([found]))
     assert f"```python\n{found.program.rstrip()}\n```" in text
     assert text.count("<details>") == text.count("</details>")
+
+
+@pytest.mark.parametrize(
+    ("changes", "flags", "told"),
+    [
+        ({"new": True}, "new", ""),
+        ({"new": False}, "not new", ""),
+        ({"new": False, "excused": True}, "not new", "It fails on the baseline too: no violation."),
+        (
+            {"shrunk": "partly"},
+            "partly shrunk",
+            "⚠️ Partly shrunk, since time was up&#59; radixcheck shrink goes on with it.",
+        ),
+        ({"shrunk": "not", "flaky": True}, "flaky, not shrunk", "⚠️ Not shrunk"),
+    ],
+)
+def test_a_finding_says_what_it_is_worth(
+    make: Callable[..., Document],
+    found: FindingPart,
+    changes: dict[str, Any],
+    flags: str,
+    told: str,
+) -> None:
+    text = read(make([structs.replace(found, **changes)]))
+    assert (True, True) == (f"<i>{flags}</i></summary>" in text, told in text)
+
+
+@pytest.mark.parametrize(
+    ("cut_short", "behind"), [(1_204, "; 1,204 operations behind them were not judged"), (0, "")]
+)
+def test_known_failures_say_what_they_have_cut_short(
+    make: Callable[..., Document], cut_short: int, behind: str
+) -> None:
+    line = f"They cut short 3 of 890 traces{behind}."
+    assert line in read(make(cut_short=cut_short)).splitlines()
+
+
+def test_a_canary_owes_no_situation(make: Callable[..., Document]) -> None:
+    text = read(make(canary=True, words="found", missing=("match-misses",)))
+    assert (False, True) == ("was never there" in text, "(the canary) | found |" in text)
 
 
 def test_situations_are_a_table(make: Callable[..., Document]) -> None:

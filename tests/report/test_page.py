@@ -28,6 +28,8 @@ _spec.loader.exec_module(_browser)
 
 Make = Callable[..., Document]
 
+SPEC = "radix-first-release"
+
 
 class Elements(HTMLParser):
     """Notes every element and its attributes."""
@@ -74,6 +76,11 @@ def test_the_policy_of_a_page_allows_nothing_from_elsewhere(make: Make) -> None:
 def test_a_page_names_no_address(make: Make) -> None:
     text = page.dumps(make(known=())).decode()
     assert ["http://www.w3.org/2000/svg"] == re.findall(r"https?://[\w./]+", text)
+
+
+def test_the_title_counts_what_is_a_violation(make: Make, found: FindingPart) -> None:
+    old = structs.replace(found, new=False, excused=True)
+    assert "<title>radixcheck: 1 finding</title>" in page.dumps(make([found, old])).decode()
 
 
 def test_a_page_of_500_findings_is_small(make: Make, found: FindingPart) -> None:
@@ -227,6 +234,60 @@ def test_an_attack_is_only_read(show: Callable[..., Any], attack: Document, widt
     links = "[...document.querySelectorAll('a')].map((each) => each.protocol)"
     assert ["https:"] == window.run(links)
     assert not window.run("/[\\u202e\\u0007\\u001b]/.test(document.body.innerText)")
+
+
+@needs_browser
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("verdict", "words", "headline"),
+    [
+        ("clean", "found", "radix: no violation"),
+        ("inconclusive", "missed", "radix: no violation; canary missed"),
+    ],
+)
+def test_a_canary_is_labelled_and_closed(
+    show: Callable[..., Any], make: Make, verdict: str, words: str, headline: str
+) -> None:
+    document, missing = make(spec="radix"), ("match-misses",)
+    (canary,) = make(canary=True, verdict=verdict, words=words, missing=missing).targets
+    window = show(structs.replace(document, targets=(*document.targets, canary)))
+    blocks = "[...document.querySelectorAll('.target')].map((each) => each.open)"
+    label = "document.querySelector('.target:last-of-type > summary').textContent"
+    assert headline == window.run("document.querySelector('h1').textContent")
+    assert [True, False] == window.run(blocks)
+    assert re.fullmatch(rf"Canary{SPEC}. {words}[\d,]+ operations", window.run(label))
+
+
+@needs_browser
+@pytest.mark.slow
+def test_what_is_not_new_is_marked_and_no_violation(
+    show: Callable[..., Any], make: Make, found: FindingPart
+) -> None:
+    old = structs.replace(found, new=False, excused=True)
+    one, other = (make([old], spec=spec, verdict="clean").targets[0] for spec in ("a", "b"))
+    window = show(structs.replace(make(), targets=(one, other)))
+    assert "no violation in 2 targets" == window.run("document.querySelector('h1').textContent")
+    tags = "[...document.querySelectorAll('.finding:first-child .tag')].map((e) => e.textContent)"
+    assert ["on the baseline too", "corruption"] == window.run(tags)
+    assert 0 == window.run("document.querySelectorAll('.finding .tag.bad, .stepper').length")
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_finding_says_that_it_is_partly_shrunk(
+    show: Callable[..., Any], make: Make, found: FindingPart
+) -> None:
+    window = show(make([structs.replace(found, shrunk="partly")]))
+    note = "document.querySelector('.finding .note').textContent"
+    words = "Partly shrunk, since time was up; radixcheck shrink goes on with it."
+    assert words == window.run(note)
+
+
+@needs_browser
+@pytest.mark.slow
+def test_known_failures_say_what_they_have_cut_short(show: Callable[..., Any], make: Make) -> None:
+    told = "They cut short 3 of 890 traces; 1,204 operations behind them were not judged."
+    assert told in show(make()).run("document.querySelector('.target').textContent")
 
 
 @needs_browser

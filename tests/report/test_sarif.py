@@ -85,6 +85,13 @@ def test_a_flaky_finding_is_a_note(
     assert "note" == result(valid(make([structs.replace(found, flaky=True)])))["level"]
 
 
+def test_what_is_not_new_is_a_note_where_only_news_count(
+    valid: Valid, make: Callable[..., Document], found: FindingPart
+) -> None:
+    one = result(valid(make([structs.replace(found, new=False, excused=True)])))
+    assert ("note", "unchanged") == (one["level"], one["baselineState"])
+
+
 @pytest.mark.parametrize(("new", "state"), [(True, "new"), (False, "unchanged")])
 def test_what_the_baseline_says_is_told(
     valid: Valid, make: Callable[..., Document], found: FindingPart, new: bool, state: str
