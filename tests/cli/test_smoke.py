@@ -351,7 +351,7 @@ def test_a_cache_that_refuses_an_insert_is_not_blamed_and_what_was_not_tried_is_
 def test_a_cache_that_a_sweep_disables_owes_only_that_it_stores_nothing(
     monkeypatch: pytest.MonkeyPatch, factory: Target
 ) -> None:
-    swept = altered(factory)
+    swept: Any = altered(factory)
     swept.supports = {"disable": [False, True]}
     assert [] == troubles(monkeypatch, swept)
     monkeypatch.setattr(home, "Altered", swept)
