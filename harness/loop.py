@@ -68,6 +68,8 @@ class Report(Struct):
     findings: list[Finding] = field(default_factory=list)
     repeats: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each signature was seen again after its finding."""
+    aliases: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    """Signatures that turned out to be that of an earlier finding, when looked at more closely."""
     known: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each signature was seen that is no news."""
     cut_short: int = 0
@@ -161,10 +163,13 @@ def investigate(
     violation: Violation,
     seed: int | None,
     limit_s: float = SHRINK_TIME_S,
+    known: Known = lambda signature: False,
 ) -> Finding:
     """Shrink a failing trace, and run what is left once more to see what happens on the way.
 
     Args:
+        known: tells which signatures are no news. A trace that shows one of them as soon as one
+            looks closely is left as it is: it must not lose its own name to that.
         limit_s: then no further run is begun that only makes the trace simpler or surer. What a run
             takes that hangs comes on top.
 
@@ -172,7 +177,9 @@ def investigate(
         ShrinkingInterrupted: on Ctrl-C.
     """
     deadline = time.monotonic() + limit_s
-    violation, original = _soonest(host, trace, violation)
+    seen, (violation, original) = violation, _soonest(host, trace, violation)
+    if violation.signature != seen.signature and known(violation.signature):
+        return _as_it_is(host, trace, seen, seed)
     smallest, interrupted, unfinished = original, False, False
     quick = host.hurried() if violation.rule == "hang" else host
 
@@ -218,6 +225,14 @@ def _soonest(host: Host, trace: Trace, violation: Violation) -> tuple[Violation,
     return sooner, trace.replace(operations=trace.operations[: sooner.step + 1])
 
 
+def _as_it_is(host: Host, trace: Trace, violation: Violation, seed: int | None) -> Finding:
+    """Make a finding of a trace that is not looked at any closer."""
+    found = Found(violation.rule, violation.operation, host.source.spec, seed)
+    operations = trace.operations[: violation.step + 1]
+    failing, length = trace.replace(operations=operations, found=found), len(operations)
+    return Finding(host.source.spec, failing, violation, (), seed, length, unfinished=True)
+
+
 def _until(deadline: float, times: int) -> Iterator[int]:
     """Count up to `times`, but not beyond a deadline; there is always a first time."""
     for number in range(times):
@@ -259,15 +274,20 @@ def _judge(host: Host, trace: Trace, report: Report, known: Known, end: float) -
         report.cut_short += len(trace.operations) - violation.step - 1
         return
     found = {finding.violation.signature: finding for finding in report.findings}
-    earlier = found.get(violation.signature)
+    signature = report.aliases.get(violation.signature, violation.signature)
+    earlier = found.get(signature)
     if earlier is not None:
-        report.repeats[violation.signature] += 1
-        if not earlier.flaky or report.repeats[violation.signature] > TRIES:
+        report.repeats[signature] += 1
+        if not earlier.flaky or report.repeats[signature] > TRIES:
             return
     grace_s = FATAL_GRACE_S if violation.rule in FATAL else GRACE_S
     limit_s = min(SHRINK_TIME_S, max(grace_s, end - time.monotonic()))
-    finding = investigate(host, trace, violation, report.seed, limit_s)
-    if earlier is None:
+    finding = investigate(host, trace, violation, report.seed, limit_s, known)
+    closer = finding.violation.signature
+    if closer != violation.signature and closer in found:
+        report.aliases[violation.signature] = closer
+        report.repeats[closer] += 1
+    elif earlier is None:
         report.findings.append(finding)
     elif not finding.flaky:
         report.findings[report.findings.index(earlier)] = finding

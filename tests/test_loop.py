@@ -158,7 +158,9 @@ def test_a_finding_takes_a_run_only_a_little_beyond_its_time(
 ) -> None:
     limits: list[float] = []
 
-    def noted(host: Any, trace: Any, violation: Any, seed: Any, limit_s: float) -> Finding:
+    def noted(
+        host: Any, trace: Any, violation: Any, seed: Any, limit_s: float, known: Any
+    ) -> Finding:
         limits.append(limit_s)
         return Finding("radix", trace, violation, (), flaky=True)
 
@@ -170,6 +172,46 @@ def test_a_finding_takes_a_run_only_a_little_beyond_its_time(
     host.broken = Violation("crash", "insert", 0, "an answer", "none")
     run(host, seed=1, budget=Budget(11.0, max_operations=1))
     assert [SHRINK_TIME_S, SHRINK_TIME_S, 12.0, GRACE_S, FATAL_GRACE_S] == limits
+
+
+class Closer(Here):
+    """Breaks one rule at first sight, and another one as soon as somebody looks closely."""
+
+    def check(self, trace: Trace, *, thorough: bool = True) -> Verdict:
+        """Judge a trace."""
+        rule = "size-drift" if thorough else "foreign-slot"
+        seen = super().check(trace, thorough=thorough)
+        return structs.replace(seen, violation=Violation(rule, "insert", 0, "this", "that"))
+
+
+def test_a_known_failure_does_not_swallow_what_looks_like_it_from_nearby() -> None:
+    is_known = {("size-drift", "insert")}.__contains__
+    report = run(
+        Closer(resolve("radix")), seed=1, budget=Budget(max_operations=300), known=is_known
+    )
+    (finding,) = report.violations
+    assert ("foreign-slot", True, ()) == (
+        finding.violation.rule,
+        finding.unfinished,
+        finding.steps,
+    )
+
+
+def test_two_signatures_that_are_one_from_nearby_are_one_finding() -> None:
+    class Both(Closer):
+        def check(self, trace: Trace, *, thorough: bool = True) -> Verdict:
+            seen = super().check(trace, thorough=thorough)
+            rule = self.first if not thorough else "size-drift"
+            self.first = "foreign-slot"
+            return structs.replace(seen, violation=structs.replace(seen.violation, rule=rule))
+
+        first = "size-drift"
+
+    report = run(Both(resolve("radix")), seed=1, budget=Budget(max_operations=400))
+    drift = "size-drift", "insert"
+    assert [drift] == [each.violation.signature for each in report.findings]
+    assert {("foreign-slot", "insert"): drift} == report.aliases
+    assert report.repeats[drift] > 1
 
 
 def test_operations_behind_a_known_failure_are_counted_as_not_judged(

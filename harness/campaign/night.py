@@ -68,7 +68,6 @@ class Plan(Struct, frozen=True):
     """What all tasks have in common."""
     baseline: str = ""
     """The target on which a finding must not fail."""
-    isolate_baseline: bool = False
     only_new: bool = False
     """Whether a finding that fails on the baseline too is no violation."""
 
@@ -250,7 +249,9 @@ class Night:
         targets = {each.spec: each for each in self.standings if not each.canary}
         for name, trace in self._state.findings().items():
             if trace.found is not None and trace.found.target in targets:
-                yield self._shrinking(targets[trace.found.target], name, trace, trace.found.rule)
+                standing = targets[trace.found.target]
+                standing.pending[name] = trace.found
+                yield self._shrinking(standing, name, trace, trace.found.rule)
         by_time = sorted(targets, key=lambda spec: self._state.tallies.of(spec).elapsed_s)
         replays = (targets[spec].replays(self._plan.like) for spec in by_time)
         yield from filter(None, chain(*zip_longest(*replays)))  # no corpus before all others
@@ -270,16 +271,17 @@ class Night:
             name=name,
             corpus=(dumps(trace),),
             violation=violation,
+            known=standing.known,
             isolate=standing.isolate or rule in FATAL,
             max_time_s=SHRINK_TIME_S,
         )
 
     def _ask_baseline(self, standing: Standing, finding: Finding) -> None:
-        """Have the shrunk trace of a finding tried on the baseline."""
+        """Have the shrunk trace of a finding tried on the baseline, in a process of its own: both
+        may import modules of the same names."""
         signature = finding.violation.signature
         name = finding_name(standing.spec, signature)
         self._asked[name] = standing, signature
-        fatal = finding.violation.rule in FATAL
         self._chores.append(
             structs.replace(
                 self._plan.like,
@@ -287,7 +289,7 @@ class Night:
                 driver="confirm",
                 name=name,
                 corpus=(dumps(finding.trace),),
-                isolate=self._plan.isolate_baseline or fatal,
+                isolate=True,
                 max_time_s=SHRINK_TIME_S,
             )
         )
@@ -346,7 +348,8 @@ class Night:
 
     def _confirmed(self, task: Task, harvest: Harvest) -> None:
         standing, signature = self._asked[task.name]
-        standing.new[signature] = not harvest.failing
+        failing = {each.violation.signature for each in harvest.failing}
+        standing.new[signature] = signature not in failing
         if harvest.failed is not None:
             told = f"{self._plan.baseline} cannot run the trace of {task.name}"
             self.notes.append(f"{told}: {harvest.failed.message}")

@@ -89,6 +89,8 @@ class Standing:
         """The corpus, by the names of its files."""
         self.investigated: dict[Signature, int] = {}
         """How often each signature was shrunk."""
+        self.pending: dict[str, Found] = {}
+        """Findings of earlier runs, by their names, of which nothing was seen in this one."""
         self.new: dict[Signature, bool | None] = {}
         """Whether the baseline is free of a finding; None as long as nobody has asked."""
         self.failed: Failed | None = None
@@ -253,6 +255,7 @@ class Standing:
         found = Found(violation.rule, violation.operation, self.spec, seed)
         trace = failing.trace.replace(operations=operations, found=found)
         name = finding_name(self.spec, signature)
+        self.pending.pop(name, None)
         if self._at(signature) is None:
             length = len(operations)
             raw = Finding(self.spec, trace, violation, (), seed, length)
@@ -270,7 +273,8 @@ class Standing:
         signature, report = finding.violation.signature, self.report
         own_name = finding_name(self.spec, signature)
         self.investigated.setdefault(signature, 1)
-        if name != own_name:
+        self.pending.pop(own_name, None)
+        if name != own_name and name not in self.pending:  # what hides another does not mend it
             self._forget(name)
         if self.covered(signature):
             report.known[signature] += 1
@@ -292,6 +296,7 @@ class Standing:
         trace = loads(content).replace(found=None)
         self._state.keep(self.spec, content_name(trace), dumps(trace))
         self._state.retire(name)
+        self.pending.pop(name, None)
 
     def _at(self, signature: Signature) -> int | None:
         findings = enumerate(self.report.findings)

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date
+from functools import partial
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -232,8 +233,8 @@ class _Gathering:
 
     def _is_news(self, violation: Violation, trace: Trace) -> bool:
         signature, harvest = violation.signature, self._harvest
-        known = covering(self._task.known, self._task.spec, signature, date.min)
-        if signature in self._told or known is not None:
+        known = _is_known(self._task, signature)
+        if signature in self._told or known:
             harvest.no_news[signature] = harvest.no_news.get(signature, 0) + 1
             harvest.cut_short += len(trace.operations) - violation.step - 1 if known else 0
             return False
@@ -265,7 +266,12 @@ def _shrink(task: Task, host: Host, harvest: Harvest) -> None:
     violation = task.violation or _seen_again(host, trace)
     if violation is not None:
         seed = trace.found.seed if trace.found else None
-        harvest.finding = investigate(host, trace, violation, seed, task.max_time_s)
+        known = partial(_is_known, task)
+        harvest.finding = investigate(host, trace, violation, seed, task.max_time_s, known)
+
+
+def _is_known(task: Task, signature: Signature) -> bool:
+    return covering(task.known, task.spec, signature, date.min) is not None
 
 
 def _seen_again(host: Host, trace: Trace) -> Violation | None:

@@ -154,9 +154,9 @@ def fuzz(
     limit_s = time_limit_s(context, max_time, max_ops, profile, BUDGET_S[Profile.nightly])
     apart = True if ray is not None and isolate is None else isolate
     judging = isolation(apart, op_timeout, memory_limit)
-    compared = as_judged(on_device(baseline, device), judging) if baseline else ("", False)
+    compared = as_judged(on_device(baseline, device), judging)[0] if baseline else ""
     like = Task("", "", misuse=misuse, limits=Limits(op_timeout, memory_limit))
-    plan = Plan(seed, Budget(limit_s, max_ops, exitfirst), like, *compared, only_new)
+    plan = Plan(seed, Budget(limit_s, max_ops, exitfirst), like, compared, only_new)
     wanted = Wanted(
         [on_device(spec, device) for spec in dict.fromkeys(specs)],
         canary,

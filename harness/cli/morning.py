@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -151,6 +152,8 @@ class Morning:
             self._show_drivers(standing)
         failed = standing.failed
         code = show_error(failed.error()) if failed else runner.code_of(report)
+        if self._show_pending(standing) and code is Code.CLEAN:
+            code = Code.INCONCLUSIVE
         self._tell(standing, report, code)
         return code
 
@@ -167,7 +170,7 @@ class Morning:
         if not self._reports.wanted:
             return
         failed = standing.failed
-        found = [] if standing.canary or failed else standing.report.findings
+        found = [] if standing.canary else standing.report.findings
         told = [self._finding_told(standing, each) for each in found]
         part = target_part(
             report,
@@ -180,8 +183,8 @@ class Morning:
         )
         if standing.canary:  # it owes nothing but to be found
             part = structs.replace(part, canary=True, words=CANARY_WORDS[code], missing=())
-        error = clean(failed.message, 2000) if failed else ""
-        self._reports.add(structs.replace(part, error=error))
+        error, pending = clean(failed.message, 2000) if failed else "", tuple(standing.pending)
+        self._reports.add(structs.replace(part, error=error, pending=pending))
 
     def _finding_told(self, standing: Standing, finding: Finding) -> FindingPart:
         signature = finding.violation.signature
@@ -204,6 +207,14 @@ class Morning:
                 rule, operation = finding.violation.rule, finding.violation.operation
                 also = f"its trace fails on {clean(self._plan.baseline)} too"
                 self._say("not new", f"{rule} at {operation}: {also}")
+
+    def _show_pending(self, standing: Standing) -> bool:
+        """Name the findings of earlier runs of which nothing was seen; tell whether there are."""
+        for name, found in standing.pending.items():
+            path = self._state.finding(name)
+            command = ["radixcheck", "replay", str(path), "--target", standing.spec]
+            self._say("not seen again", f"{found.rule} at {found.operation}: {shlex.join(command)}")
+        return bool(standing.pending)
 
     def _show_drivers(self, standing: Standing) -> None:
         self._screen.say(("  drivers, and what each discovered", "dim"))

@@ -104,7 +104,7 @@ def _say_what(screen: Screen, finding: Finding) -> None:
         flaky = "It did not come back when the same trace ran again: inconclusive, no violation."
         screen.say((f"Flaky. {flaky}", "yellow"))
     elif finding.unfinished:
-        screen.say((f"{goes_on('partly').capitalize()}.", "yellow"))
+        screen.say((f"{goes_on('partly' if finding.steps else 'not').capitalize()}.", "yellow"))
 
 
 def _length(finding: Finding) -> str:

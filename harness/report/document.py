@@ -265,6 +265,8 @@ class TargetPart(Struct, frozen=True, kw_only=True):
     unjudged: tuple[UnjudgedPart, ...] = ()
     skipped: tuple[SkippedPart, ...] = ()
     findings: tuple[FindingPart, ...] = ()
+    pending: tuple[str, ...] = ()
+    """Files of findings of earlier runs that were neither seen again nor seen to be gone."""
     known: tuple[KnownPart, ...] = ()
     cut_short: int = 0
     """Operations that were not judged, since a known failure had ended their trace."""

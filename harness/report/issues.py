@@ -9,7 +9,8 @@ An issue is known by a mark in its body, which no reader sees, so a person may r
     not seen any more        open                     close it, if the report is complete
 
 A finding that did not come back, or is not new where only what is new was asked for, is no reason
-to open an issue, and none to close one.
+to open an issue, and none to close one. As long as one of an earlier run was not looked at again,
+no issue of its target is closed.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _told(
 def _is_complete(document: Document, target: TargetPart) -> bool:
     """Tell whether what this report does not say of a target is not so."""
     found = all(each.verdict == "clean" for each in document.targets if each.canary)
-    return found and not target.canary and target.verdict in COMPLETE
+    return found and not target.canary and not target.pending and target.verdict in COMPLETE
 
 
 def _mark(spec: str, signature: tuple[str, str]) -> Mark:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 import pytest
@@ -25,6 +26,7 @@ from radixcheck.registry import resolve
 from radixcheck.trace import load, loads
 
 PLANTED = "radix-first-release"
+OTHERWISE = f"{Path(__file__).with_name('otherwise.py')}:AlwaysOff"
 
 Spend: TypeAlias = Callable[..., Night]
 
@@ -283,6 +285,29 @@ def test_what_fails_no_more_joins_the_corpus(spend: Spend, state: State) -> None
     assert trace.operations in kept
 
 
+def test_a_finding_that_nobody_looked_at_again_is_pending_and_stays(
+    spend: Spend, state: State
+) -> None:
+    spend(PLANTED)
+    before = load(state.finding(NAME))
+    lost = Inline(lambda task: "died" if task.driver == "shrink" else "")
+    (standing,) = spend("radix", PLANTED, pool=lost, operations=100).standings[1:]
+    assert ([NAME], before) == ([*standing.pending], load(state.finding(NAME)))
+    (standing,) = spend(PLANTED, operations=100).standings
+    assert [] == [*standing.pending]
+
+
+def test_a_finding_that_another_one_hides_is_pending_and_stays(spend: Spend, state: State) -> None:
+    spend(PLANTED)
+    trace = load(state.finding(NAME))
+    assert trace.found is not None
+    name = finding_name(OTHERWISE, SIGNATURE)
+    state.find(name, trace, replace(trace.found, target=OTHERWISE))
+    (standing,) = spend(OTHERWISE, operations=100).standings
+    assert ([name], True) == ([*standing.pending], state.finding(name).exists())
+    assert "size-drift" in {each.violation.rule for each in standing.report.findings}
+
+
 def test_the_corpus_is_replayed_and_nothing_is_discovered_twice(spend: Spend, state: State) -> None:
     first = spend("radix", operations=6_000).standings[0]
     pool = Inline()
@@ -317,6 +342,11 @@ def test_a_known_failure_is_counted_and_no_finding(spend: Spend) -> None:
 def test_what_fails_on_the_baseline_too_is_not_new(spend: Spend) -> None:
     night = spend(PLANTED, baseline=PLANTED, only_new=True)
     assert ([SIGNATURE], []) == (found(night), night.violations(night.standings[0]))
+
+
+def test_what_the_baseline_does_wrong_otherwise_is_new(spend: Spend) -> None:
+    night = spend(PLANTED, baseline=OTHERWISE, only_new=True)
+    assert {SIGNATURE: True} == night.standings[0].new
 
 
 def test_what_the_baseline_can_do_is_new(spend: Spend) -> None:

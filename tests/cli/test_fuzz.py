@@ -55,6 +55,17 @@ class Slow(Inline):
         super().submit(replace(task, max_time_s=0) if task.driver == "shrink" else task)
 
 
+class Losing(Inline):
+    """Whoever shrinks dies of it."""
+
+    def done(self, wait_s: float) -> list[Done]:
+        """Do it, or die."""
+        if self.task.driver != "shrink":
+            return super().done(wait_s)
+        self.running = 0
+        return [Done(self.task, None, "died of SIGSEGV")]
+
+
 class Stopped(Inline):
     """Somebody presses Ctrl-C during the first trace."""
 
@@ -154,6 +165,18 @@ def test_a_finding_that_is_partly_shrunk_says_so(fuzz: Fuzz) -> None:
 def test_a_finding_that_is_shrunk_says_nothing_more(fuzz: Fuzz) -> None:
     result = fuzz(BROKEN, "--max-ops", "3000")
     assert (None, False) == (told().findings[0].shrunk, "goes on with it" in result.output)
+
+
+def test_a_finding_of_an_earlier_night_that_was_not_looked_at_again_is_not_forgotten(
+    fuzz: Fuzz,
+) -> None:
+    fuzz(BROKEN, "--max-ops", "3000")
+    (finding,) = told().findings
+    result = fuzz(BROKEN, "--max-ops", "5", pool=Losing)
+    again = f"radixcheck replay {finding.path} --target {BROKEN}"
+    said = f"not seen again  {finding.rule} at {finding.operation}: {again}"
+    assert (4, True) == (result.exit_code, said in " ".join(result.output.split("\n")))
+    assert (Path(finding.path).name,) == told().pending
 
 
 def test_a_campaign_that_is_stopped_names_few_of_the_situations_that_it_missed(fuzz: Fuzz) -> None:
