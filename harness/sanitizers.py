@@ -62,7 +62,8 @@ class NotPreloaded(ImportError):
         preload = environment(library)["LD_PRELOAD"]
         super().__init__(
             f"{library} was built with a sanitizer, which must be there before everything else: "
-            f'run it isolated, or with LD_PRELOAD="{preload}"'
+            "run it isolated, or put before `python`: "
+            f'LD_PRELOAD="{preload}" ASAN_OPTIONS=detect_leaks=0'
         )
         self.library = library
 
@@ -81,6 +82,11 @@ def lacking(library: Path) -> bool:
         return False
     loaded = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     return any(str(Path(runtime).resolve()) not in loaded for runtime in wanted)
+
+
+def names_runtime(library: Path) -> bool:
+    """Tell whether `library` was linked with the runtime of a sanitizer."""
+    return RUNTIME.search(library.read_bytes().decode("latin-1")) is not None
 
 
 def tells_coverage(library: Path) -> bool:
@@ -125,7 +131,7 @@ def _runtimes(library: Path) -> list[str]:
 
 @cache
 def _linked(library: Path, built: tuple[int, int]) -> list[str]:
-    if not RUNTIME.search(library.read_bytes().decode("latin-1")):
+    if not names_runtime(library):
         return []
     told = subprocess.run(["ldd", library], capture_output=True, text=True, check=False).stdout
     paths = re.findall(r"=> (\S+) \(", told)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
+_MOST_LINES = 100
+"""How much is shown of what somebody else has written in many lines."""
+
 _SIGPIPE = 128 + 13
 """What a shell reports of a process that wrote into a closed pipe."""
 
@@ -92,7 +95,10 @@ def _show(screen: Screen, explained: Explained, notes: list[str]) -> None:
     from radixcheck.report.screen import line
     from radixcheck.report.words import clean
 
-    screen.say((f"{screen.glyphs.bad} {clean(explained.message, 2000)}", "bold red"))
+    first, *rest = explained.message.split("\n")
+    screen.say((f"{screen.glyphs.bad} {clean(first, 2000)}", "bold red"))
+    for each in rest[:_MOST_LINES]:  # of a compiler, of a server's stderr
+        screen.say_whole(f"  {_safe(each)}")
     rows = [("at", note) for note in notes] + [("fault", explained.whose), ("hint", explained.hint)]
     screen.table([(line((word, "dim")), clean(text)) for word, text in rows if text], indent=2)
 

@@ -40,18 +40,25 @@ Out = Annotated[
     ),
 ]
 
+Include = Annotated[
+    bool,
+    Option("--include", help='The folder: c++ -I"$(radixcheck native header --include)" ...'),
+]
+
 
 @native.command()
 @guarded
 def build(path: Sources, sanitize: Sanitize = "", out: Out = None) -> None:
     """Build a library, and print where it is and the spec to run it by.
 
-    It includes radixcheck_target.h without being told where that is. CXX and CC name the compiler.
+    It includes radixcheck_target.h without being told where that is. CXX and CC name the compiler;
+    CXXFLAGS, CFLAGS and CPPFLAGS are passed on to it.
     """
     from radixcheck.registry import TargetError
     from radixcheck.report import Screen
-    from radixcheck.targets.native.build import COVERAGE, BuildError, Recipe
+    from radixcheck.targets.native.build import COVERAGE, Recipe
     from radixcheck.targets.native.build import build as build_library
+    from radixcheck.targets.native.tools import BuildError
 
     chosen = tuple(filter(None, sanitize.split(",")))
     try:
@@ -59,7 +66,7 @@ def build(path: Sources, sanitize: Sanitize = "", out: Out = None) -> None:
     except BuildError as error:
         trouble, _, said = str(error).partition("\n")
         typer.echo(said, err=True, nl=bool(said))
-        raise TargetError(trouble, "docs/writing-a-native-target.md has one that builds") from None
+        raise TargetError(trouble, error.hint) from None
     screen = Screen()
     screen.say_whole(str(library))
     screen.say_whole(f"radixcheck {'atheris' if COVERAGE in chosen else 'run'} native:{library}")
@@ -68,10 +75,10 @@ def build(path: Sources, sanitize: Sanitize = "", out: Out = None) -> None:
 
 @native.command()
 @guarded
-def header() -> None:
-    """Print where radixcheck_target.h is, for an -I of your own."""
+def header(include: Include = False) -> None:
+    """Print where radixcheck_target.h is: the file, or the folder to give to -I."""
     from radixcheck.report import Screen
     from radixcheck.targets.native.abi import HEADER
 
-    Screen().say_whole(str(HEADER))
+    Screen().say_whole(str(HEADER.parent if include else HEADER))
     raise typer.Exit(Code.CLEAN)

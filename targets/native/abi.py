@@ -14,6 +14,9 @@ A compiled extension would be faster still, and would need a compiler on every u
 from __future__ import annotations
 
 import ctypes
+import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from ctypes import POINTER, Structure, c_char_p, c_int64, c_uint64, c_void_p
 from functools import cache, partial
@@ -21,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from radixcheck import sanitizers
+from radixcheck.targets.native.tools import MORE_SOURCES
 
 ABI_VERSION = 1
 REFUSED, ERROR = -1, -2
@@ -188,9 +192,25 @@ def _load(path: Path) -> ctypes.PyDLL:
     try:
         return ctypes.PyDLL(str(path))
     except OSError as error:
-        hint = "; it tells coverage: `radixcheck atheris` can load it, and nothing else"
-        told = hint if sanitizers.tells_coverage(path) else ""
-        raise ImportError(f"{path} cannot be loaded: {error}{told}") from None
+        raise ImportError(f"{path} cannot be loaded: {_why(path, str(error))}") from None
+
+
+def _why(path: Path, said: str) -> str:
+    """Say in an author's words why a library cannot be loaded."""
+    if sanitizers.tells_coverage(path):
+        return f"{said}; it tells coverage: `radixcheck atheris` can load it, and nothing else"
+    if lacking := re.search(r"undefined symbol: (\w+)|symbol not found[^']*'(\w+)'", said):
+        return f"nothing in it defines {_demangled(lacking[1] or lacking[2])}; {MORE_SOURCES}"
+    return said
+
+
+def _demangled(symbol: str) -> str:
+    """Spell a symbol as its source does, where binutils can."""
+    if not (tool := shutil.which("c++filt")):
+        return symbol
+    return subprocess.run(
+        [tool, symbol], capture_output=True, text=True, check=False
+    ).stdout.strip()
 
 
 def _missing() -> int:

@@ -59,7 +59,7 @@ def library(mutant: str = "", sanitize: str = "") -> Path:
     definitions = {"RADIX_MUTANT": mutant.replace("-", "_")} if mutant else {}
     definitions["RADIXCHECK_INCLUDE_DIR"] = str(SOURCES.parent)
     chosen = tuple(sanitize.split(",")) if sanitize else ()
-    return build(Recipe(SOURCES, chosen, definitions))
+    return build(Recipe(SOURCES, chosen, definitions, closed=True))
 
 
 supports: dict[str, list[Any]] = {"page_size": [1, 2, 4, 16], "eviction": ["lru", "fifo"]}

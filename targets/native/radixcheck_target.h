@@ -14,6 +14,13 @@
  * keep. Buffers for answers are the caller's too, and each says how much it holds. Text that you
  * return is yours, and must last until the next call on the same tree.
  *
+ * Handles. A handle names the matched prefix as long as that is stored, locked or not, whatever
+ * else comes and goes and wherever edges are split. It dies when its prefix is evicted, which no
+ * lock allows, and with a reset. A dead one is not passed again, unless you promise an answer:
+ * misuse=raises or ignored. If an unlocked one dies sooner, with the next insert, evict or reset,
+ * promise idle_handles=until-next-mutation. No call gives a handle back: nobody tells you when it
+ * is no longer wanted, so keep nothing for it that the tree does not hold anyway.
+ *
  * Results. 0 or above is the answer; below, one of the two codes. Never let an exception leave a
  * function: there is nobody to catch it, and the process ends.
  */
@@ -25,7 +32,7 @@
 #define RADIXCHECK_ABI_VERSION 1
 
 #define RADIXCHECK_REFUSED (-1) /* "no", and nothing has changed; only insert and evict may, and
-                                   inc and dec to what no caller should ask */
+                                   inc and dec, to a dead handle or an unlock too many */
 #define RADIXCHECK_ERROR (-2)   /* something failed that should not */
 
 #if defined(_WIN32)
@@ -47,7 +54,7 @@ typedef struct radixcheck_tree radixcheck_tree;
 typedef struct radixcheck_config {
     int64_t page_size;     /* tokens per page, 1 or more */
     const char *eviction;  /* a policy by name, such as "lru"; "" for your default */
-    int64_t disable;       /* not 0: store nothing */
+    int64_t disable;       /* not 0: store nothing. A run asks if you promise disable=present */
     const char *arguments; /* what else the spec says: "key=value&key=value", or "" */
 } radixcheck_config;
 
@@ -64,7 +71,8 @@ typedef struct radixcheck_key {
 typedef struct radixcheck_matched {
     int64_t *slots;   /* write the slots here, one per matched token ... */
     int64_t capacity; /* ... at most so many; there is room for the whole key */
-    uint64_t handle;  /* set this to a number that names the matched prefix, also an empty one */
+    uint64_t handle;  /* set this to a number that names the matched prefix, also an empty one;
+                         for how long, see "Handles" above */
 } radixcheck_matched;
 
 /* What an insert hands over. */

@@ -52,6 +52,9 @@ ONE_WORD = "q"
 class NativeError(RuntimeError):
     """A function of a library failed, and said so."""
 
+    where = ""
+    """No line of ours is the place; one of its own, the library may tell in its message."""
+
 
 class NativeTree:
     """What every library can do: match and insert. `target_class` adds what else one can.
@@ -164,7 +167,9 @@ class NativeTree:
     def _fail(self, result: int) -> NoReturn:
         said = self._library.error(self._tree)
         if result == REFUSED:
-            raise Refused(said)
+            refusal = Refused(said)
+            refusal.where = NativeError.where  # type: ignore[attr-defined]  # read by checker.calls
+            raise refusal
         raise NativeError(said or f"the library answered {result}")
 
 

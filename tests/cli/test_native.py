@@ -22,6 +22,10 @@ def test_header_prints_where_the_header_is(call: Call) -> None:
     assert (0, f"{HEADER}\n", True) == (result.exit_code, result.stdout, HEADER.is_file())
 
 
+def test_header_prints_the_folder_to_include(call: Call) -> None:
+    assert f"{HEADER.parent}\n" == call("native", "header", "--include").stdout
+
+
 @needs_a_compiler
 def test_build_prints_the_library_and_how_to_run_it(call: Call, folder: Path) -> None:
     (folder / "tree.cpp").write_text("#include <radixcheck_target.h>\n")
@@ -49,6 +53,14 @@ def test_an_unknown_sanitizer_is_told_with_the_known_ones(call: Call, folder: Pa
 def test_a_source_that_is_not_there_is_told_so(call: Call) -> None:
     result = call("native", "build", "nope.cpp")
     assert (2, True) == (result.exit_code, "there is no nope.cpp" in result.stderr)
+
+
+@needs_a_compiler
+def test_what_needs_other_sources_is_told_where_they_go(call: Call, folder: Path) -> None:
+    (folder / "tree.cpp").write_text("int other(); int one() { return other(); }\n")
+    result = call("native", "build", "tree.cpp", XDG_CACHE_HOME=str(folder))
+    told = "give `radixcheck native build` a folder whose CMakeLists.txt names all"
+    assert (2, True) == (result.exit_code, told in " ".join(result.stderr.split()))
 
 
 @needs_a_compiler

@@ -49,6 +49,12 @@ int64_t radixcheck_insert(radixcheck_tree *tree, const radixcheck_key *key,
 }
 """
 
+WRAPPED = """
+cmake_minimum_required(VERSION 3.16)
+project(wrapped LANGUAGES C)
+add_library(wrapped SHARED wrapped.c ../engine/engine.c)
+"""
+
 
 @pytest.fixture(autouse=True)
 def _can_build() -> None:
@@ -81,6 +87,20 @@ def source(tmp_path: Path, cache: Path) -> Source:
         return path
 
     return write
+
+
+@pytest.fixture
+def engine(source: Source, tmp_path: Path) -> Path:
+    """Write a folder ``wrapped`` with a library, and beside it an engine: a file that says what an
+    insert answers."""
+    for folder in ("wrapped", "engine"):
+        (tmp_path / folder).mkdir()
+    asks = MINIMAL + "int64_t engine(void);\n" + INSERT
+    source(asks, name="wrapped/wrapped.c", RESULT="engine()")
+    (tmp_path / "wrapped" / "CMakeLists.txt").write_text(WRAPPED)
+    path = tmp_path / "engine" / "engine.c"
+    path.write_text("long engine(void) { return 1; }\n")
+    return path
 
 
 @pytest.fixture

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from radixcheck.sanitizers import tells_coverage
+from radixcheck.targets.native import native
 from radixcheck.targets.native.abi import HEADER, open_library
-from radixcheck.targets.native.build import COVERAGE, SANITIZERS, BuildError, Recipe, build
+from radixcheck.targets.native.build import COVERAGE, SANITIZERS, Recipe, build
 from radixcheck.targets.native.radix_cpp import SOURCES
+from radixcheck.targets.native.tools import MORE_SOURCES, BuildError
 
 CMAKE = """
 cmake_minimum_required(VERSION 3.16)
@@ -64,10 +66,68 @@ def test_a_folder_is_built_by_its_cmakelists(source: Any) -> None:
     assert "libone.so" == build(Recipe(folder)).name
 
 
-def test_a_folder_must_make_one_library(source: Any) -> None:
-    folder = source().parent
-    (folder / "CMakeLists.txt").write_text(CMAKE + "add_library(two SHARED small.c)\n")
-    assert "makes not one shared library" in trouble_of(folder)
+def test_a_file_of_the_system_may_change_too(
+    source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine that is installed is included like a header of the system."""
+    installed = tmp_path / "installed" / "engine.h"
+    installed.parent.mkdir()
+    monkeypatch.setenv("C_INCLUDE_PATH", str(installed.parent))
+    path, libraries = source(more="#include <engine.h>\n"), set()
+    for answer in (1, 2):
+        installed.write_text(f"#define ANSWER {answer}\n")
+        libraries.add(build(Recipe(path)))
+    assert 2 == len(libraries)
+
+
+def test_flags_of_the_environment_come_last(source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = source(RESULT="GIVEN")
+    monkeypatch.setenv("CPPFLAGS", "-DGIVEN=1")
+    monkeypatch.setenv("CFLAGS", "-UGIVEN '-DGIVEN=1 + 1'")
+    assert 2 == native(str(build(Recipe(path)))).insert([], [])
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ("-lm", "is built alone, and not with -lm"),
+        ("../engine/tree.c", "is built alone, and not with ../engine/tree.c"),
+        ("-DNAME='a", "CFLAGS cannot be read: No closing quotation"),
+    ],
+)
+def test_flags_that_no_file_is_built_with_are_refused(
+    source: Any, flags: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = source()
+    monkeypatch.setenv("CFLAGS", flags)
+    assert told in trouble_of(path)
+
+
+LACKS = """
+#include <radixcheck_target.h>
+struct Engine { long find(int); };
+int64_t radixcheck_abi_version() { return Engine{}.find(1); }
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other linkers say it in other words")
+def test_a_file_that_needs_other_sources_does_not_link(source: Any) -> None:
+    with pytest.raises(BuildError, match=r"undefined reference to .Engine::find\(int\)") as caught:
+        build(Recipe(source(LACKS, name="lacks.cpp")))
+    assert MORE_SOURCES == caught.value.hint
+
+
+@pytest.mark.skipif(not shutil.which("c++filt"), reason="c++filt is not installed")
+def test_a_library_that_lacks_a_source_says_which_function_in_its_words(
+    source: Any, tmp_path: Path
+) -> None:
+    library = tmp_path / "liblacks.so"
+    words = ["c++", "-shared", "-fPIC", f"-I{HEADER.parent}", source(LACKS, name="lacks.cpp")]
+    subprocess.check_call([*words, "-o", library])
+    with pytest.raises(ImportError) as caught:
+        open_library(library)
+    told = f"nothing in it defines Engine::find(int); {MORE_SOURCES}"
+    assert f"{library} cannot be loaded: {told}" == str(caught.value)
 
 
 def test_a_library_can_be_put_anywhere(source: Any, tmp_path: Path) -> None:

@@ -11,11 +11,16 @@ from typing import Any
 
 import pytest
 
-from radixcheck.targets.native.abi import ABI_VERSION, HEADER, OPTIONAL, REQUIRED
-from radixcheck.targets.native.build import SANITIZERS
+from radixcheck.targets.native.abi import ABI_VERSION, HEADER, OPTIONAL, REQUIRED, open_library
+from radixcheck.targets.native.build import SANITIZERS, Recipe, build
 from radixcheck.targets.native.radix_cpp import MUTANTS
 
 pytestmark = pytest.mark.slow
+
+INSERT = """
+RADIXCHECK_API int64_t radixcheck_insert(radixcheck_tree *, const radixcheck_key *,
+                                         const radixcheck_given *) { return 0; }
+"""
 
 TESTS = Path(__file__).parents[1]
 TEXT = (TESTS.parent / "docs" / "writing-a-native-target.md").read_text(encoding="utf-8")
@@ -48,6 +53,23 @@ def test_what_the_document_shows_is_what_an_author_sees(tmp_path: Path) -> None:
     told += follow(after, tmp_path)
     assert [(command, "") for command, _ in told] == told
     assert len(told) >= 8
+
+
+def test_the_folder_of_the_document_makes_one_library(source: Any, minimal: str) -> None:
+    """An engine of several files, each of which the target needs."""
+    lists = re.findall(r"^```cmake\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    files = re.findall(r"[\w./]+\.cpp", lists[0])
+    names = [Path(file).stem for file in files if file != "target.cpp"]
+    used = "".join(f"int64_t {name}(); static int64_t use_{name} = {name}();\n" for name in names)
+    home = source("").parent / "wrapped"
+    (home.parent / "engine").mkdir()
+    home.mkdir()
+    for name in names:
+        (home / f"../engine/{name}.cpp").write_text(f"long {name}() {{ return 0; }}\n")
+    source(minimal + used, INSERT, name="wrapped/target.cpp")
+    (home / "CMakeLists.txt").write_text(lists[0])
+    library = open_library(build(Recipe(home)))
+    assert (["target", *names], "libshelf.so") == ([Path(f).stem for f in files], library.path.name)
 
 
 def rows(first: str) -> dict[str, str]:

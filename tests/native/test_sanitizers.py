@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +64,27 @@ def test_a_report_ends_the_process_and_is_read(sanitized: Any, python: Any, sani
 
 def test_a_sanitized_library_says_what_it_needs_before_it_ends_the_process(sanitized: Any) -> None:
     library = sanitized("address")
-    with pytest.raises(TargetError, match="run it isolated, or with LD_PRELOAD=") as caught:
+    with pytest.raises(
+        TargetError, match="run it isolated, or put before `python`: LD_PRELOAD="
+    ) as caught:
         resolve(f"native:{library}")
     cause = caught.value.__cause__
     assert isinstance(cause, NotPreloaded)
     assert library == cause.library
+
+
+def test_the_line_that_a_sanitized_library_asks_for_lets_it_be_loaded(sanitized: Any) -> None:
+    library = sanitized("address")
+    _, _, line = str(NotPreloaded(library)).partition("put before `python`: ")
+    given = dict(word.split("=", 1) for word in shlex.split(line))
+    ended = subprocess.run(
+        [sys.executable, "-c", OPEN + "print(tree.match_prefix([]).length)", library],
+        env=os.environ | given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ("0\n", "", 0) == (ended.stdout, ended.stderr, ended.returncode)
 
 
 def test_exceptions_can_be_thrown_under_the_address_sanitizer(

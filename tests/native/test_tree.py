@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from radixcheck.buffers import BadAnswer
+from radixcheck.checker.calls import failure
+from radixcheck.operations import Failure
 from radixcheck.protocol import Evicted, Refused
 from radixcheck.registry import TargetError, resolve
 from radixcheck.targets.native import native, read_supports
@@ -25,6 +27,7 @@ from radixcheck.targets.native.tree import (
 from radixcheck.targets.radix_paged import RadixPaged
 
 PAGE_SIZES = supports["page_size"]
+LRU = '"eviction=lru"'
 
 
 def words(*numbers: int) -> array[int]:
@@ -171,6 +174,24 @@ def test_what_a_library_does_not_know_goes_to_the_capabilities_or_to_it() -> Non
     assert {"path": str(library()), "color": "deep blue", "wet": True} == source.arguments
 
 
+def test_a_tree_of_another_kind_than_it_supports_is_not_asked_for(built: Any) -> None:
+    error = error_of(f"native:{built(PROMISES=LRU)}?eviction=fifo")
+    told = "ValueError: libsmall.so supports only eviction=lru, not eviction=fifo"
+    assert ("user", True) == (error.fault, error.message.endswith(told))
+
+
+def test_a_tree_of_another_kind_than_it_says_is_the_adapters_fault(built: Any) -> None:
+    supports = 'const char *radixcheck_supports(void) { return "page_size=1,4"; }'
+    error = error_of(f"native:{built(more=supports)}?page_size=4")
+    told = "libsmall.so supports page_size=4, and made with it, promises page_size=1: "
+    assert ("adapter", True) == (error.fault, told in error.message)
+
+
+def test_a_tree_may_have_pages_that_nobody_asked_for(built: Any) -> None:
+    path = str(built(PROMISES='"page_size=16"'))
+    assert 16 == native(path).capabilities.page_size
+
+
 # -------------------------------------------------------------------------- what goes wrong
 
 
@@ -187,6 +208,19 @@ def test_a_negative_result_is_an_error(
 ) -> None:
     with pytest.raises(error, match=f"^{told}$"):
         native(str(built(RESULT=result))).insert(words(), words())
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        ("RADIXCHECK_ERROR", Failure("NativeError", "the library answered -2")),
+        ("RADIXCHECK_REFUSED", Failure("Refused", "")),
+    ],
+)
+def test_no_line_of_ours_is_the_place_of_an_error(built: Any, result: str, told: Failure) -> None:
+    with pytest.raises((NativeError, Refused)) as caught:
+        native(str(built(RESULT=result))).insert(words(), words())
+    assert told == failure(caught.value)
 
 
 @pytest.mark.parametrize(
