@@ -28,9 +28,14 @@ class BadAnswer(TypeError):
     """An adapter answered what cannot be read; that says nothing about the cache behind it."""
 
     def __init__(self, trouble: str, answer: object, hint: str = SLOTS) -> None:
-        super().__init__(
-            f"{trouble}: {_quoted(answer)}; {hint}. The adapter is at fault, not the cache."
-        )
+        told = f"{trouble}: {_quoted(answer)}; {hint}. The adapter is at fault, not the cache."
+        super().__init__(legible(told))
+
+
+def legible(text: str) -> str:
+    """Return a target's text as every file and every message can hold it: with its lone surrogates
+    escaped, which `os.fsdecode` makes of a file name that is no UTF-8."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _quoter() -> Callable[[object], str]:

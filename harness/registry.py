@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import reduce
 from importlib import import_module
+from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
@@ -83,12 +84,21 @@ class TargetError(Exception):
     """A target could not be named, imported or opened."""
 
     def __init__(self, message: str, hint: str = "", fault: Fault = "user") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = _legible(message)
+        super().__init__(self.message)
+        self.hint = _legible(hint)
         """What to type instead, or the line of code to look at."""
         self.fault: Fault = fault
         """Whose mistake it is: the spec's author, the adapter's, or the cache's behind it."""
+
+
+def _legible(text: str) -> str:
+    """Escape lone surrogates, as `radixcheck.buffers.legible`: a message may quote a target."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+class Clash(TargetError):
+    """Two targets each have a module of one name beside them, and this process has the first."""
 
 
 @dataclass(frozen=True)
@@ -317,11 +327,44 @@ def _import(place: Place) -> ModuleType:
     if place.path is not None and not place.path.is_file():
         beside = [file.name for file in place.path.parent.glob("*.py")]
         raise TargetError(f"no file {place.path}", _nearest(place.path.name, beside).rstrip("; "))
+    folder = place.path.resolve().parent if place.path else Path.cwd()
+    if place.path or PathFinder.find_spec(place.module.partition(".")[0], [str(folder)]):
+        _claim_names(place, folder)
     try:
-        with _importable(place.path.resolve().parent if place.path else Path.cwd()):
+        with _importable(folder):
             return _execute(place.path) if place.path else import_module(place.module)
     except (Exception, SystemExit) as error:
         raise _not_imported(error, place) from error
+
+
+def _claim_names(place: Place, folder: Path) -> None:
+    """See that what lies beside a target can be imported under its own name.
+
+    Raises:
+        Clash: such a name means what lies beside another target, which was imported before.
+    """
+    for file in sorted(folder.glob("*")):
+        taken = _origin(sys.modules.get(inspect.getmodulename(file) or file.name))
+        if taken is not None and taken.parent != folder and taken.parent in _FOLDERS:
+            raise Clash(
+                f"{place.path or place.module} has {file.name} beside it, and this process has "
+                f"imported {taken} under that name for another target",
+                "judge them apart: with --isolate, or by one command each",
+            )
+    _FOLDERS.add(folder)
+
+
+_FOLDERS: set[Path] = set()
+"""Where the targets lie that may have imported what lies beside them."""
+
+
+def _origin(module: ModuleType | None) -> Path | None:
+    """Return the file of a module, or the folder of a package; of what has neither, nothing."""
+    spec = getattr(module, "__spec__", None)
+    if spec is None:
+        return None
+    places = spec.submodule_search_locations or ([spec.origin] if spec.has_location else [])
+    return Path(next(iter(places))).resolve() if places else None
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import pytest
 from radixcheck.buffers import (
     OVERWRITTEN,
     BadAnswer,
+    legible,
     make_slots,
     make_tokens,
     overwrite,
@@ -196,3 +197,24 @@ def test_any_other_content_is_a_change(kind: str) -> None:
     assert [False] * 4 == [
         unchanged(make_slots(kind, now), (1, 2)) for now in ([1, 3], [2, 1], [1], [1, 2, 3])
     ]
+
+
+# ---- told --------------------------------------------------------------------------------
+
+
+def test_text_of_a_target_can_be_written() -> None:
+    assert ("naïve 你好", "caf\\udce9") == (legible("naïve 你好"), legible("caf\udce9"))
+
+
+class Named:
+    """Shows itself by a name that is no UTF-8."""
+
+    def __repr__(self) -> str:
+        return "caf\udce9"
+
+
+def test_an_answer_that_cannot_be_read_can_be_written() -> None:
+    with pytest.raises(BadAnswer) as caught:
+        read_slots(Named())  # type: ignore[arg-type]  # no run of slots
+    assert r"caf\udce9" in str(caught.value)
+    assert str(caught.value) == str(caught.value).encode().decode()

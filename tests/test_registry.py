@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from radixcheck.capabilities import Capabilities
 from radixcheck.protocol import Match
-from radixcheck.registry import TargetError, names, resolve
+from radixcheck.registry import Clash, TargetError, names, resolve
 
 HEAD = """
 from radixcheck.capabilities import Capabilities
@@ -103,6 +103,60 @@ def test_a_file_imports_what_lies_beside_it_and_leaves_the_path_alone(
     resolve(write("from lies_beside_the_target import ANSWER\n"))
     assert sys.modules.pop("lies_beside_the_target").ANSWER == 42
     assert before == sys.path
+
+
+HELPERS = ["lies_beside_two.py", "lies_beside_two/__init__.py"]
+
+
+@pytest.fixture
+def two_folders(
+    tmp_path: Path, write: Write, request: pytest.FixtureRequest
+) -> Iterator[list[str]]:
+    """Two targets, each with a helper of one name beside it; their specs."""
+    specs = []
+    for number in (1, 2):
+        helper = tmp_path / f"folder{number}" / request.param
+        helper.parent.mkdir(parents=True)
+        helper.write_text(f"WHICH = {number}\n")
+        specs.append(write("from lies_beside_two import WHICH\n", name=f"folder{number}/target.py"))
+    yield specs
+    del sys.modules["lies_beside_two"]
+
+
+@pytest.mark.parametrize("two_folders", HELPERS, indirect=True)
+def test_a_target_never_gets_what_lies_beside_another(
+    two_folders: list[str], tmp_path: Path
+) -> None:
+    first, second = two_folders
+    resolve(first)
+    with pytest.raises(Clash) as caught:
+        resolve(second)
+    name = HELPERS[0].removesuffix(".py")
+    theirs, ours = tmp_path / "folder1" / name, tmp_path / "folder2/target.py"
+    assert (True, True) == (str(theirs) in caught.value.message, str(ours) in caught.value.message)
+    assert "--isolate" in caught.value.hint
+    assert sys.modules[type(resolve(first).open()).__module__].WHICH == 1
+
+
+@pytest.mark.parametrize("two_folders", HELPERS[:1], indirect=True)
+def test_a_module_of_the_current_folder_counts_as_a_target_in_a_folder(
+    two_folders: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve(two_folders[0])
+    monkeypatch.chdir(tmp_path / "folder2")
+    resolve("radix")  # it lies elsewhere, and what is here is nothing to it
+    with pytest.raises(Clash, match="target has lies_beside_two"):
+        resolve("target:Cache")
+
+
+def test_what_lies_beside_a_target_may_be_called_like_a_module_of_python(
+    write: Write, tmp_path: Path
+) -> None:
+    (tmp_path / "queue.py").write_text("")
+    write(name="elsewhere/target.py")
+    (tmp_path / "elsewhere" / "queue.py").write_text("")
+    for name in ("target.py", "elsewhere/target.py"):
+        assert type(resolve(write(name=name)).open()).__name__ == "Cache"
 
 
 def test_a_file_that_fails_leaves_no_module_behind(write: Write) -> None:
@@ -353,6 +407,11 @@ def test_a_factory_that_fails_is_told_with_whose_fault_it_is(
 ) -> None:
     error = error_of(write(f"def factory():\n    {body}\n", "factory"))
     assert (message in error.message, error.fault) == (True, fault), error
+
+
+def test_an_error_can_be_written_whatever_the_factory_says(write: Write) -> None:
+    error = error_of(write('def says(): raise OSError("caf\\udce9")\n', "says"))
+    assert error.message.endswith("cannot be opened: OSError: caf\\udce9")
 
 
 def test_a_factory_that_ends_the_process_is_told_like_one_that_raises(write: Write) -> None:

@@ -16,11 +16,13 @@ from threading import Thread
 from typing import NoReturn
 
 from radixcheck.arena import Arena
-from radixcheck.campaign.unit import Task, encode, read_task, work
+from radixcheck.campaign.unit import Harvest, Task, encode, read_task, work
 from radixcheck.hosts import Here, Host, Isolated
 from radixcheck.hosts.channel import Channel
+from radixcheck.hosts.life import alone
+from radixcheck.hosts.wire import untold
 from radixcheck.journal import JOURNAL, OUTSIDE, PLACE
-from radixcheck.registry import resolve
+from radixcheck.registry import Clash, resolve
 
 
 def main(channel: int, journal: int) -> NoReturn:
@@ -36,7 +38,16 @@ def main(channel: int, journal: int) -> NoReturn:
     Thread(target=_listen, args=(above, tasks), daemon=True).start()
     while True:
         JOURNAL.cells[PLACE] = OUTSIDE
-        above.send(encode(work(read_task(tasks.get()), hosts.of)))
+        task = read_task(tasks.get())
+        above.send(told(work(task, hosts.of), task.spec))
+
+
+def told(harvest: Harvest, spec: str) -> bytes:
+    """Encode a harvest; of one that cannot travel, why."""
+    try:
+        return encode(harvest)
+    except Exception as error:
+        return encode(Harvest(elapsed_s=harvest.elapsed_s, failed=untold(error, spec)))
 
 
 def _listen(above: Channel, tasks: SimpleQueue[bytes]) -> None:
@@ -54,17 +65,22 @@ class Hosts:
 
     @contextmanager
     def of(self, task: Task) -> Iterator[Host]:
-        """Give the host of a task's target.
+        """Give the host of a task's target: a process of its own where it needs a module whose name
+        another target has taken here.
 
         Raises:
             TargetError: the spec cannot be resolved.
         """
-        yield self._isolate(task) if task.isolate else self._open(task.spec)
+        yield self._isolate(task) if task.isolate else self._open(task)
 
-    def _open(self, spec: str) -> Host:
-        if spec not in self._here:
-            self._here[spec] = _Known(resolve(spec))
-        return self._here[spec]
+    def _open(self, task: Task) -> Host:
+        if task.spec not in self._here:
+            try:
+                with alone():
+                    self._here[task.spec] = _Known(resolve(task.spec))
+            except Clash:
+                return self._isolate(task)
+        return self._here[task.spec]
 
     def _isolate(self, task: Task) -> Isolated:
         if self._isolated is not None:

@@ -10,7 +10,7 @@ from functools import cache
 from operator import index
 from typing import Any, TypeAlias
 
-from radixcheck.buffers import BadAnswer
+from radixcheck.buffers import BadAnswer, legible
 from radixcheck.operations import Failure
 from radixcheck.protocol import Match, Target
 
@@ -68,7 +68,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
 def said(error: BaseException) -> str:
     """Return the message of an exception, or what became of the attempt: it is a target's code."""
     try:
-        return str(error)
+        return legible(str(error))
     except TARGET_ERRORS as trouble:
         return f"its message cannot be read: {type(trouble).__name__}"
 
@@ -77,10 +77,10 @@ def failure(error: BaseException) -> Failure:
     """Describe an exception that a target raised, with the innermost line of its traceback, or
     where it says itself that it comes from."""
     if isinstance(told := getattr(error, "where", None), str):
-        return Failure(type(error).__name__, said(error), told)
+        return Failure(type(error).__name__, said(error), legible(told))
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].name}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
-    return Failure(type(error).__name__, said(error), where)
+    return Failure(type(error).__name__, said(error), legible(where))
 
 
 def read_match(answer: Any) -> tuple[int, Any, Any]:

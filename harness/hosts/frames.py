@@ -9,6 +9,7 @@ from traceback import StackSummary, TracebackException, walk_tb
 from types import FrameType
 from typing import Any, TypeAlias
 
+from radixcheck.buffers import legible
 from radixcheck.checker.calls import TARGET_ERRORS
 from radixcheck.clock import Clock
 from radixcheck.registry import METHODS, Source
@@ -62,4 +63,4 @@ def _told(error: BaseException) -> list[str]:
     theirs = [place for place in walk_tb(error.__traceback__) if not is_ours(place)]
     told = TracebackException.from_exception(error)
     told.stack = StackSummary.extract(theirs)
-    return "".join(told.format()).splitlines()
+    return legible("".join(told.format())).splitlines()

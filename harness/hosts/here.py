@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from radixcheck.arena import Arena, arenas, look
 from radixcheck.claims import Tried, try_claim, try_claims
 from radixcheck.hosts.frames import raised
+from radixcheck.hosts.life import alone
 from radixcheck.leaks import leak
 from radixcheck.registry import Source
 from radixcheck.rules import Violation
@@ -45,10 +46,12 @@ class Here:
         """There is only one target."""
         return self
 
+    @alone()
     def arenas(self) -> list[Arena]:
         """Open the target once in every configuration that it supports."""
         return arenas(self.source)
 
+    @alone()
     def look(self, config: Config) -> Arena:
         """Open the target once under any configuration."""
         return look(self.source, config)
@@ -56,26 +59,32 @@ class Here:
     def begin(self, trace: Trace) -> None:
         """Nobody here could do two things at a time."""
 
+    @alone()
     def check(self, trace: Trace, thorough: bool = True) -> Verdict:
         """Judge a trace."""
         return check(self.source.open, trace, thorough=thorough)
 
+    @alone()
     def record(self, trace: Trace) -> Replay:
         """Judge, and keep every step."""
         return record(self.source.open, trace)
 
+    @alone()
     def replay(self, trace: Trace) -> Replay:
         """Judge, and keep every step and the last pictures."""
         return replay(self.source.open, trace)
 
+    @alone()
     def until(self, trace: Trace, calls: int) -> Replay:
         """Replay up to a call that would end a worker."""
         return replay_until(self.source.open, trace, calls)
 
+    @alone()
     def again(self, rule: str, trace: Trace) -> Violation | None:
         """Run a trace several times, for a rule of `AGAIN`."""
         return AGAIN[rule](self.source.open, trace)
 
+    @alone()
     def raised(self, trace: Trace, what: str) -> list[str]:
         """Run a trace for the traceback of an exception."""
         return raised(self.source, trace, what)
@@ -84,6 +93,7 @@ class Here:
         """Check the plain claims in turn."""
         return try_claims(self.claim)
 
+    @alone()
     def claim(self, number: int) -> Tried | None:
         """Check one plain claim."""
         return try_claim(self.source, number)

@@ -136,15 +136,17 @@ class Isolated:
         self._worker.close()
 
     def _ask(self, name: str, *arguments: Any) -> Any:
-        """Ask; and once more where what earlier traces have left may have ended the process."""
+        """Ask; and once more where what earlier traces have left may have ended the process. Memory
+        that they have kept is no fault: a module may well remember something."""
         fresh = self._fresh or name in PLAYED
         try:
             return self._worker.ask(self._patience_s, name, *arguments, fresh=fresh)
         except Ended as end:
-            if fresh or end.place != OUTSIDE or end.death.limit:
+            damaged = end.place == OUTSIDE and not end.death.limit
+            if fresh or not (damaged or end.death.limit == "memory"):
                 raise
             answer = self._worker.ask(self._patience_s, name, *arguments, fresh=True)
-            self._echo = end
+            self._echo = end if damaged else self._echo
             return answer
 
     def _opened(self, name: str, *arguments: Any) -> Any:

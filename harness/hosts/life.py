@@ -1,4 +1,5 @@
-"""What only the operating system can do about a process: end it with its parent, tell its size."""
+"""What only the operating system can do about a process: end it with its parent, tell its size, and
+tell it from a copy of itself."""
 
 from __future__ import annotations
 
@@ -6,8 +7,11 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from radixcheck.journal import JOURNAL
 from radixcheck.sanitizers import RUNTIME
 
 _SET_DEATH_SIGNAL = 1
@@ -29,6 +33,35 @@ def outlive_parent() -> None:
     """Take `die_with` back."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, 0)
+
+
+_ALONE: list[int] = []
+"""The process that is in a block of `alone`, once for each block."""
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let nobody but this process leave the block. A target may fork and forget to end the child:
+    that child would go on judging, and give each answer a second time. It ends with the operation
+    during which it was made, or at the end of the block."""
+    ours = os.getpid()
+    _ALONE.append(ours)
+    try:
+        yield
+    finally:
+        _ALONE.pop()
+        if os.getpid() != ours:
+            os._exit(0)
+
+
+def _take_journal() -> None:
+    """In a child that was forked within `alone`: let it fail where the next operation is noted."""
+    if _ALONE:
+        cells = JOURNAL.cells
+        cells.clear() if isinstance(cells, list) else cells.release()
+
+
+os.register_at_fork(after_in_child=_take_journal)
 
 
 def has_ended(child: int) -> bool:

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from radixcheck.arena import Arena
-from radixcheck.buffers import BadAnswer
+from radixcheck.buffers import BadAnswer, legible
 from radixcheck.capabilities import AnyCapabilities, Capabilities, PoolCapabilities
 from radixcheck.claims import BY_LEVEL, Claim, Tried
 from radixcheck.claims.bench import Fault, Trouble
@@ -294,6 +294,38 @@ class Failed(Struct, frozen=True, tag="failed"):
         for note in self.notes:
             error.add_note(note)
         return error
+
+
+_TOO_MUCH: dict[type[Exception], str] = {
+    OverflowError: "a number of more than 64 bits",
+    UnicodeEncodeError: "text with a lone surrogate",
+}
+"""What no message can carry, by the error with which it is refused."""
+
+
+def untold(error: Exception, name: str) -> Failed:
+    """Say why an answer could not be encoded.
+
+    Args:
+        error: what the encoder raised.
+        name: the target that has answered.
+    """
+    if what := _TOO_MUCH.get(type(error)):
+        message = f"{name} answered {what}, which no message can carry"
+        return Failed("adapter", legible(f"{message}. The adapter is at fault, not the cache."))
+    return Failed("harness", legible(f"{type(error).__name__}: {error}"))
+
+
+def answered(value: Any, name: str) -> bytes:
+    """Encode what a method has returned; of what cannot travel, why.
+
+    Args:
+        name: the target that was asked.
+    """
+    try:
+        return encode(Answered(Raw(encode(value))))
+    except Exception as error:
+        return encode(untold(error, name))
 
 
 class Died(Struct, frozen=True, tag="died"):

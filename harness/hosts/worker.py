@@ -20,22 +20,27 @@ import signal
 import sys
 import threading
 import time
-from functools import partial
-from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
+from typing import Literal, NamedTuple, NoReturn, TypeAlias
 
-import msgspec
-
-from radixcheck.buffers import BadAnswer
+from radixcheck.buffers import BadAnswer, legible
+from radixcheck.checker.calls import said
 from radixcheck.collecting import rare_collections
 from radixcheck.hosts.channel import Channel
 from radixcheck.hosts.here import Here
-from radixcheck.hosts.life import die_with, has_ended, is_sanitized, outlive_parent, resident_bytes
+from radixcheck.hosts.life import (
+    alone,
+    die_with,
+    has_ended,
+    is_sanitized,
+    outlive_parent,
+    resident_bytes,
+)
 from radixcheck.hosts.wire import (
     METHODS,
     READY,
-    Answered,
     Died,
     Failed,
+    answered,
     encode,
     read,
     read_question,
@@ -84,7 +89,8 @@ def main(arguments: list[str]) -> None:
     output = os.dup(2)  # a target may put a file of its own in the place of stderr
     _tell_where()
     try:
-        source = resolve(orders.spec)
+        with alone():
+            source = resolve(orders.spec)
         _check_threads(source)
     except Exception as error:
         above.send(READY)
@@ -274,23 +280,23 @@ def _tried(host: Here, question: bytes) -> bytes:
     _, _, name, arguments = read_question(question)
     method = METHODS[name]
     try:
-        answer = partial(getattr(host, name), *read(method.takes, arguments))
-        return encode(Answered(msgspec.Raw(encode(method.tell(answer())))))
+        answer = getattr(host, name)(*read(method.takes, arguments))
     except BaseException as error:
         return encode(_failed(error))
+    return answered(method.tell(answer), host.source.spec)
 
 
 def _failed(error: BaseException) -> Failed:
-    notes = tuple(getattr(error, "__notes__", ()))
+    notes = tuple(map(legible, getattr(error, "__notes__", ())))
     if isinstance(error, TargetError):
         library = _library(error)
         return Failed("target", error.message, error.hint, error.fault, notes, library)
     if isinstance(error, BadAnswer):
         return Failed("adapter", str(error), notes=notes)
     if not isinstance(error, Exception):
-        raised = f"it raised {type(error).__name__}, which is no Exception: {error}"
+        raised = f"it raised {type(error).__name__}, which is no Exception: {said(error)}"
         return Failed("target", raised, "raise Refused, or any Exception, instead", "target", notes)
-    told: Any = f"in the worker: {type(error).__name__}: {error}"
+    told = f"in the worker: {type(error).__name__}: {said(error)}"
     return Failed("harness", told, notes=(*notes, *_frames(error)))
 
 

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import pytest
 
+from radixcheck.buffers import BadAnswer
 from radixcheck.hosts import Here, Isolated
 from radixcheck.loop import Budget, Report, run
 from radixcheck.operations import Audit, Evict, IncRef, Insert, MatchPrefix, Unanswered
@@ -31,6 +32,7 @@ Isolate: TypeAlias = Callable[..., Isolated]
 
 FATAL_TARGETS = "radixcheck.targets.fatal"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+MATCHED = Trace((MatchPrefix((1,)),))
 PHANTOM = Trace((Insert((1, 2, 3)), Insert((1, 2, 3, 4)), MatchPrefix((1, 4))))
 CUT_UNDER_LOCK = (Insert((1, 2)), MatchPrefix((1, 2), (), "h1"), IncRef("h1"), Insert((1, 3)))
 
@@ -73,6 +75,50 @@ class Talks(Radix):
 class Raises(Radix):
     def match_prefix(self, tokens, namespace=()):
         raise ValueError("bad")
+
+
+class Garbles(Radix):
+    """Names a file, as Python reads names that are no UTF-8."""
+
+    def match_prefix(self, tokens, namespace=()):
+        raise OSError("no file caf\\udce9")
+
+
+class Interrupts(Radix):
+    def match_prefix(self, tokens, namespace=()):
+        raise KeyboardInterrupt("caf\\udce9")
+
+
+class Overflows(Radix):
+    def match_prefix(self, tokens, namespace=()):
+        match = super().match_prefix(tokens, namespace)
+        return match._replace(slots=[2**70 for _ in match.slots])
+
+
+class Forks(Radix):
+    """Forgets to end the child that it waits for. Every insert leaves a mark."""
+
+    def match_prefix(self, tokens, namespace=()):
+        if child := os.fork():
+            os.waitpid(child, 0)
+        return super().match_prefix(tokens, namespace)
+
+    def insert(self, tokens, slots):
+        with Path(__file__).with_suffix(".marks").open("a") as marks:
+            marks.write("x")
+        return super().insert(tokens, slots)
+
+
+class Remembers(Radix):
+    """Each life leaves something behind, and the next ones are no worse for it."""
+
+    left = []
+
+    def match_prefix(self, tokens, namespace=()):
+        import time
+        self.left.append(b"x" * 30_000_000)
+        time.sleep(0.05)
+        return super().match_prefix(tokens, namespace)
 
 
 class Unreadable(Radix):
@@ -133,6 +179,21 @@ class Slow(Radix):
         time.sleep(0.1)
         return super().match_prefix(tokens, namespace)
 '''
+
+FORKED = """
+import os
+from radixcheck.targets.radix import Radix
+
+WHO = "a copy"
+if child := os.fork():
+    os.waitpid(child, 0)
+    WHO = "the first"
+
+
+class Cache(Radix):
+    def match_prefix(self, tokens, namespace=()):
+        raise ValueError(WHO)
+"""
 
 
 @pytest.fixture
@@ -212,11 +273,67 @@ def test_what_a_target_raises_is_an_error_as_in_this_process(isolate: Isolate, o
     assert "ValueError: bad" == host.raised(Trace((MatchPrefix((1,)),)), "ValueError")[-1]
 
 
+def test_a_message_that_is_no_utf_8_is_told_as_in_this_process(isolate: Isolate, own: str) -> None:
+    here, there, trace = Here(resolve(f"{own}:Garbles")), isolate(f"{own}:Garbles"), MATCHED
+    (seen, alike) = (host.check(trace).violation for host in (here, there))
+    assert seen == alike
+    assert seen is not None
+    assert "OSError: no file caf\\udce9" == seen.actual
+    assert here.record(trace) == there.record(trace)
+    assert [seen.actual] * 2 == [host.raised(trace, "OSError")[-1] for host in (here, there)]
+
+
+def test_what_is_raised_past_everybody_is_told_whatever_it_says(isolate: Isolate, own: str) -> None:
+    with pytest.raises(TargetError, match=r"KeyboardInterrupt.*caf\\udce9"):
+        isolate(f"{own}:Interrupts").check(MATCHED)
+
+
+def test_a_number_that_no_message_can_carry_is_told_of_its_adapter(
+    isolate: Isolate, own: str
+) -> None:
+    host, trace = isolate(f"{own}:Overflows"), Trace((Insert((1,)), MatchPrefix((1,))))
+    with pytest.raises(BadAnswer, match="Overflows answered a number of more than 64 bits"):
+        host.record(trace)
+    violation = host.check(trace).violation
+    assert "foreign-slot" == (violation and violation.rule)
+
+
 def test_an_answer_that_cannot_be_read_names_its_operation(isolate: Isolate, own: str) -> None:
     with pytest.raises(TypeError, match="answered no Match") as caught:
         isolate(f"{own}:Unreadable").check(Trace((MatchPrefix((1,)),)))
     (note,) = caught.value.__notes__
     assert note.startswith("operation 1 of the trace")
+
+
+# ---- copies of the process ---------------------------------------------------------------
+
+
+def test_a_child_of_the_target_judges_no_further(isolate: Isolate, own: str) -> None:
+    host = isolate(f"{own}:Forks", 2)
+    for _ in range(2):
+        assert None is host.check(Trace((MatchPrefix((1,)), Insert((1,))))).violation
+    assert "xx" == Path(own).with_suffix(".marks").read_text()
+
+
+def test_a_child_that_an_import_has_made_serves_nobody(isolate: Isolate, tmp_path: Path) -> None:
+    (tmp_path / "forks.py").write_text(FORKED)
+    violation = isolate(f"{tmp_path}/forks.py:Cache").check(MATCHED).violation
+    assert "ValueError: the first" == (violation and violation.actual)
+
+
+def test_a_child_of_the_target_does_not_come_back_in_this_process_either(own: str) -> None:
+    program = (
+        "import sys\n"
+        "from radixcheck.hosts import Here\n"
+        "from radixcheck.operations import Insert, MatchPrefix\n"
+        "from radixcheck.registry import resolve\n"
+        "from radixcheck.trace import Trace\n"
+        "trace = Trace((Insert((1,)), MatchPrefix((1,))))\n"
+        "print(Here(resolve(sys.argv[1])).check(trace).violation)"
+    )
+    command = [sys.executable, "-c", program, f"{own}:Forks"]
+    ended = subprocess.run(command, capture_output=True, check=True)
+    assert b"None\n" == ended.stdout
 
 
 # ---- crashes and hangs -------------------------------------------------------------------
@@ -337,6 +454,14 @@ def test_what_a_target_prints_is_bounded(isolate: Isolate, own: str) -> None:
         host.check(Trace(tuple(MatchPrefix((number,)) for number in range(5))))
     (worker, *_) = family(os.getpid())
     assert os.stat(f"/proc/{worker}/fd/1").st_size < 600_000  # a trace of it
+
+
+@LINUX
+def test_what_earlier_traces_have_left_is_no_fault_of_a_trace(isolate: Isolate, own: str) -> None:
+    host = isolate(f"{own}:Remembers", 10, 150 * 2**20)
+    assert [None] * 9 == [host.check(MATCHED).violation for _ in range(9)]
+    greedy = host.check(Trace(MATCHED.operations * 9)).violation
+    assert ("crash", "memory limit") == (greedy and greedy.signature)
 
 
 # ---- nobody is lost, nobody is left ------------------------------------------------------
