@@ -72,7 +72,8 @@ MAY_IMPORT = {  # layer: what it may import of radixcheck, itself aside
     "hosts": GROUND
     | {"buffers", "checker", "claims", "clock", "collecting", "journal", "leaks"}
     | {"sanitizers", "verdict"},
-    "live": VOCABULARY | {"buffers", "checker", "clock", "reference", "slots", "targets"},
+    "live": VOCABULARY
+    | {"buffers", "checker", "clock", "pools", "reference", "requests", "slots", "targets"},
     "shrink": {"operations", "trace"},
     "bytecode": {"operations", "trace"},
     "mutation": {"bytecode"},

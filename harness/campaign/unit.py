@@ -28,6 +28,7 @@ from radixcheck.buffers import BadAnswer
 from radixcheck.campaign.drivers import ATHERIS, proposals
 from radixcheck.campaign.features import Lines, named, situations_of, watched_lines
 from radixcheck.campaign.guided import guided
+from radixcheck.checker.calls import said
 from radixcheck.collecting import rare_collections
 from radixcheck.corpus import content_name
 from radixcheck.finding import Finding
@@ -167,7 +168,7 @@ def _failed(error: BaseException) -> Failed:
     if isinstance(error, BadAnswer):
         return Failed("adapter", str(error), notes=notes)
     kind: Literal["target", "harness"] = "harness" if isinstance(error, Exception) else "target"
-    return Failed(kind, f"{type(error).__name__}: {error}", fault="target", notes=notes)
+    return Failed(kind, f"{type(error).__name__}: {said(error)}", fault="target", notes=notes)
 
 
 # ---- drivers -----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from radixcheck.hosts import Here, Host, Isolated, Limits
 from radixcheck.hosts.isolated import LIMITS
-from radixcheck.registry import module_of, resolve
+from radixcheck.registry import Clash, module_of, resolve
 
 NATIVE = "radixcheck.targets.native"
 """The module of targets that can take the process with them that calls them."""
@@ -44,11 +44,19 @@ class Hosts:
 def make_host(spec: str, isolation: Isolation) -> Host:
     """Make the host in which the target of `spec` lives; whoever asks must close it.
 
+    A target whose modules have the names of another's lives apart, if nobody forbids that.
+
     Raises:
         TargetError: the spec cannot be resolved.
     """
     spec, isolate = as_judged(spec, isolation)
-    return Isolated(spec, isolation.limits) if isolate else Here(resolve(spec))
+    if not isolate:
+        try:
+            return Here(resolve(spec))
+        except Clash:
+            if isolation.isolate is False:
+                raise
+    return Isolated(spec, isolation.limits)
 
 
 def as_judged(spec: str, isolation: Isolation) -> tuple[str, bool]:

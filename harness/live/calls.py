@@ -10,18 +10,26 @@ answer is brought into the words of `radixcheck.protocol`; nothing after this kn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from radixcheck.capabilities import Capabilities
+from radixcheck.capabilities import AnyCapabilities, Capabilities
 from radixcheck.live.nodes import Node
-from radixcheck.protocol import DumpedNode
+from radixcheck.protocol import REQUIRED, DumpedNode
 from radixcheck.trace import Config
+
+if TYPE_CHECKING:
+    from radixcheck.live.ledgers import Follower
+    from radixcheck.live.naming import Words
+    from radixcheck.live.reading import Reader
+    from radixcheck.live.taps import Look, Taps
+    from radixcheck.live.writing import Writer
 
 Given: TypeAlias = Callable[..., tuple[Any, ...]]
 Answered: TypeAlias = Callable[[Any], Any]
 Keep: TypeAlias = Callable[[Any], Any]
+Seeing: TypeAlias = Callable[[str, Any, Any], tuple[Any, ...]]
 
 
 def kept(slots: Any) -> Any:
@@ -46,9 +54,10 @@ class Call(NamedTuple):
     answered: Answered | None = None
     """Called with the answer; returns what the protocol's method would have answered. None: it is
     the same."""
-    seen: Callable[[Any, Any], Any] | None = None
-    """For a method that takes one argument, called ``params``: makes the whole note of that and of
-    the answer, without slots. It is only a quicker way."""
+    seen: Seeing | None = None
+    """For a method that takes one argument, called ``params``: makes the whole note of its kind, of
+    that and of the answer, without slots, as `radixcheck.live.tape.whole` reads it. It is only a
+    quicker way."""
 
 
 Calls: TypeAlias = Mapping[str, "Call | str"]
@@ -93,7 +102,27 @@ GIVEN: dict[str, Given] = {
 }
 """What the protocol's methods are given, by position or by name."""
 
+UNKNOWN = Capabilities(evictable_size="absent")
+"""The promises of a cache that makes none."""
+
 SIZES = ("evictable_size", "protected_size", "total_size")
+
+
+class Level(NamedTuple):
+    """How the calls of a pool, or of a cache of requests, become operations and verdicts."""
+
+    reader: Callable[[Words], Reader]
+    """Makes what reads calls as they are noted."""
+    follower: Callable[[], Follower]
+    """Makes what judges them."""
+    writer: Callable[[], Writer]
+    """Makes what writes them down."""
+    look: Callable[[Taps], Look]
+    """Makes what is looked at after each call, if it is followed."""
+    is_new: Callable[[], bool]
+    """Tells whether nothing is held yet, as far as anybody can tell."""
+    names_slots: bool = False
+    """Whether a trace tells by their slots which calls belong together."""
 
 
 class Manner(NamedTuple):
@@ -102,7 +131,8 @@ class Manner(NamedTuple):
     calls: Callable[[Keep], Mapping[str, Call]]
     """Given what is kept of slots, answers by the protocol's name how each method is noted. `given`
     copies the tokens, and `answered` makes of a match a triple like `Match`."""
-    capabilities: Capabilities
+    capabilities: Any
+    """`Capabilities`, or `PoolCapabilities`."""
     config: Config
     """What replays the recording: the configuration of a trace."""
     walk: Callable[[], Iterable[Node]] | None = None
@@ -119,6 +149,10 @@ class Manner(NamedTuple):
     """Methods of `pool` that hand slots out."""
     unwatched: str = ""
     """Why such a cache can be recorded, but not judged; empty if it can."""
+    level: Level | None = None
+    """How calls are followed that are none of a tree's; None for a tree."""
+    parts: Mapping[str, Call] = {}
+    """Methods of `pool` that are a part of the call that makes them."""
     requests: tuple[tuple[str, str, Given], ...] = ()
     """Methods that do the bookkeeping of whole requests: what each is, its name, and what answers
     `radixcheck.live.requests.Heard` of it, and of a request that ends its row of slots."""
@@ -160,30 +194,37 @@ def _keeping_match(answered: Answered | None, keep: Keep) -> Answered:
     return triple
 
 
-def completed(calls: Calls) -> dict[str, Call]:
+def completed(
+    cache: Any, calls: Calls | None, given: Mapping[str, Given], required: Sequence[str]
+) -> dict[str, Call]:
     """Fill in what is as in the protocol.
 
+    Args:
+        given: what the methods of the protocol are given, by their names.
+        required: those that must be there.
+
     Raises:
-        ValueError: a name is no method of a tree, or nothing would be recorded.
+        ValueError: a name is no method of the protocol, or of the cache, or one is missing.
     """
-    if strange := sorted(calls.keys() - GIVEN.keys()):
-        raise ValueError(f"calls: {strange[0]!r} is none of {', '.join(GIVEN)}")
-    if not {"match_prefix", "insert"} <= calls.keys():
-        raise ValueError("calls: name at least match_prefix and insert")
-    found = {kind: Call(call) if isinstance(call, str) else call for kind, call in calls.items()}
-    return {kind: call._replace(given=call.given or GIVEN[kind]) for kind, call in found.items()}
+    named = calls or {kind: kind for kind in given if hasattr(cache, kind)}
+    if strange := sorted(named.keys() - given.keys()):
+        raise ValueError(f"calls: {strange[0]!r} is none of {', '.join(given)}")
+    if not set(required) <= named.keys():
+        raise ValueError(f"calls: name at least {', '.join(required)}")
+    found = {kind: Call(call) if isinstance(call, str) else call for kind, call in named.items()}
+    if missing := [call.method for call in found.values() if not hasattr(cache, call.method)]:
+        raise ValueError(f"calls: {type(cache).__name__} has no method {missing[0]!r}")
+    return found
 
 
-def manner_of_protocol(cache: Any, calls: Calls | None, promised: Capabilities | None) -> Manner:
-    """Describe a cache of our protocol, or one whose methods `calls` names.
+def manner_of_tree(cache: Any, calls: Calls | None, promised: AnyCapabilities | None) -> Manner:
+    """Describe a tree of our protocol, or one whose methods `calls` names.
 
     Raises:
         ValueError: it has no such methods.
     """
-    named = completed(calls or {kind: kind for kind in GIVEN if hasattr(cache, kind)})
-    if missing := [call.method for call in named.values() if not hasattr(cache, call.method)]:
-        raise ValueError(f"calls: {type(cache).__name__} has no method {missing[0]!r}")
-    can = promised or getattr(cache, "capabilities", None) or Capabilities(evictable_size="absent")
+    named = completed(cache, calls, GIVEN, REQUIRED["tree"])
+    can: Any = promised or getattr(cache, "capabilities", None) or UNKNOWN
     config: Config = {"page_size": can.page_size}
     if can.eviction != "unspecified":
         config["eviction"] = can.eviction

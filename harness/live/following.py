@@ -7,15 +7,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from radixcheck.buffers import read_slots
 from radixcheck.checker import structure
 from radixcheck.checker.broken import counted, listed
-from radixcheck.live.calls import Manner
+from radixcheck.live.calls import Level, Manner
 from radixcheck.live.judging import Follower, fetched
 from radixcheck.live.naming import Naming, Words
 from radixcheck.live.nodes import Node, stored_again
 from radixcheck.live.requests import KINDS, TELLING, requests_trace
 from radixcheck.live.tape import Called, Tape
-from radixcheck.operations import AnyOperation, DecRef, IncRef, Insert, MatchPrefix
+from radixcheck.live.writing import written
+from radixcheck.operations import AnyOperation, Audit, DecRef, IncRef, Insert, MatchPrefix
 from radixcheck.protocol import DumpedNode
 from radixcheck.rules import Violation
 from radixcheck.trace import Config, Trace
@@ -82,7 +84,7 @@ class Following:
 
     def _operations(self, call: Called) -> list[AnyOperation]:
         naming, unknown = self._naming, self._naming.unknown
-        operations = naming.of(call)
+        operations = naming.write(call)
         if naming.unknown > unknown and not self._is_root(call[1][0]):
             raise Lost("a lock on a prefix that no match has answered")
         return operations
@@ -127,6 +129,15 @@ class Following:
             return Violation("lost-insert", "audit", 0, expected, seen, told)
         return None
 
+    def inspect(self) -> Violation | None:
+        """Look inside the cache, as far as anybody can."""
+        manner, broken = self._manner, None
+        if manner.dump is not None:
+            broken = self.contradiction(list(manner.dump()))
+        if manner.walk is not None:
+            broken = broken or self.compare(in_lists(manner.walk()))
+        return broken
+
     def _walk(self) -> list[Node]:
         return list(self._manner.walk()) if self._manner.walk is not None else []
 
@@ -136,15 +147,84 @@ class Following:
             return requests_trace(self.words, *self._told.content(), config)
         nodes, operations = self._tape.content()
         again = [*_written(nodes, operations), *operations]
-        return Trace(tuple(again), config, misuse=self._naming.underflows > 0)
+        return Trace(tuple(again), config, misuse=self._naming.misuse)
 
 
-def _tokens_of(operation: AnyOperation) -> int:
-    return len(getattr(operation, "tokens", ()))
+class Followed:
+    """Follows the calls of a pool or of a cache of requests, and keeps the last of them.
+
+    Args:
+        level: how they are read, judged and written.
+        last: calls that are kept at least.
+    """
+
+    stored_tokens = 0
+    """Nothing of what is stored is walked."""
+
+    def __init__(self, level: Level, words: Words, last: int) -> None:
+        self._writer = level.writer
+        self._reader, self._follower = level.reader(words), level.follower()
+        self._tape = Tape(last, self._follower.again, _numbers_of)
+
+    @property
+    def dropped(self) -> int:
+        """Calls that are no longer there."""
+        return self._tape.dropped
+
+    def judge(self, calls: Iterable[Called]) -> Iterator[Violation]:
+        """Follow calls; yield what breaks a rule when it does.
+
+        Raises:
+            BadAnswer: a call cannot be read: the object is not what it was said to be.
+        """
+        for noted in calls:
+            for call in self._reader.read(noted):
+                violation = self._follower.follow(call)
+                self._tape.add((*call[:3], None))
+                if violation is not None:
+                    yield violation
+
+    def inspect(self) -> Violation | None:
+        """Nobody can look inside."""
+        return None
+
+    def trace(self, config: Config) -> Trace:
+        """Return what is kept, and before it the operations that bring about what was held then.
+
+        It ends with an audit, since only when all is given back it shows what is not.
+        """
+        before, calls = self._tape.content()
+        writer = self._writer()
+        operations = written(writer, [*before, *calls])
+        return Trace((*operations, Audit()), config, misuse=writer.misuse)
 
 
-def _tokens_told(call: Called) -> int:
-    return len(call[1][0].tokens) if call[0] in TELLING else 0
+def follow(
+    manner: Manner, words: Words, last: int, nodes: Sequence[Node] = ()
+) -> Following | Followed:
+    """Begin to follow a living cache, or a pool; arguments as of `Following`."""
+    if manner.level is None:
+        return Following(manner, words, last, nodes)
+    return Followed(manner.level, words, last)
+
+
+def in_lists(nodes: Iterable[Node]) -> list[Node]:
+    """Read the tokens and the slots of what is stored."""
+    return [node._replace(tokens=list(node.tokens), slots=read_slots(node.slots)) for node in nodes]
+
+
+def _numbers_of(calls: Iterable[Called]) -> int:
+    """Count the tokens and the slots of calls."""
+    named = chain.from_iterable((*call[1], call[2]) for call in calls)
+    return sum(len(each) for each in named if isinstance(each, list | tuple))
+
+
+def _tokens_of(operations: Iterable[AnyOperation]) -> int:
+    return sum(len(getattr(each, "tokens", ())) for each in operations)
+
+
+def _tokens_told(calls: Iterable[Called]) -> int:
+    return sum(len(call[1][0].tokens) for call in calls if call[0] in TELLING)
 
 
 def _path(nodes: Sequence[Node], place: int | None) -> tuple[list[Any], list[int]]:

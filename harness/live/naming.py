@@ -99,6 +99,17 @@ class Naming:
         """Locks and unlocks that were left out: nothing is known of their handles."""
         self.underflows = 0
         """Unlocks of what was not locked."""
+        self.changed: dict[int, AnyOperation] = {}
+        """Nothing: all is known at once."""
+
+    @property
+    def misuse(self) -> bool:
+        """Whether a call was one that no caller should make."""
+        return self.underflows > 0
+
+    def open_places(self) -> set[int]:
+        """Return none: no operation changes any more."""
+        return set()
 
     def names(self) -> set[str]:
         """Return the names that a lock may still use."""
@@ -107,9 +118,9 @@ class Naming:
     def operations(self, calls: Iterable[Called]) -> Iterator[AnyOperation]:
         """Yield the operations of many calls."""
         for called in calls:
-            yield from self.of(called)
+            yield from self.write(called)
 
-    def of(self, called: Called) -> list[AnyOperation]:
+    def write(self, called: Called) -> list[AnyOperation]:
         """Return the operations of one call: mostly one, none for what is no call of a tree."""
         kind, given, answer, _ = called
         match kind:

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, TypeAlias
+from types import SimpleNamespace, TracebackType
+from typing import Any, TypeAlias
 
-import msgspec
-
-from radixcheck.capabilities import Capabilities
-from radixcheck.live.calls import GIVEN, Calls, Manner, forgotten, kept, manner_of_protocol
-from radixcheck.live.following import Following
+from radixcheck.capabilities import AnyCapabilities
+from radixcheck.live.calls import GIVEN, Calls, Manner, forgotten, kept, manner_of_tree
+from radixcheck.live.filing import TraceFile
+from radixcheck.live.following import Followed, Following, follow
 from radixcheck.live.naming import Naming, Words
 from radixcheck.live.nodes import Node, stored_again
 from radixcheck.live.requests import TELLING, requests_trace
+from radixcheck.live.served import manner_of_pool, manner_of_requests, parts_of
 from radixcheck.live.sglang import is_sglang, manner_of_sglang
-from radixcheck.live.tape import Called, Tape, tokens_of_call
+from radixcheck.live.tape import Called, Tape, tokens_of_notes, whole
 from radixcheck.live.taps import Taps
-from radixcheck.trace import Trace, dumps, save
-
-_encode = msgspec.json.Encoder().encode
+from radixcheck.protocol import level_name
+from radixcheck.trace import Trace, save
 
 LAST = 10_000
 """Calls that a recording keeps, unless asked otherwise."""
@@ -50,18 +49,22 @@ class Recording:
         self._look: Callable[[], list[Node]] = lambda: list(manner.walk()) if manner.walk else []
         base = self._look()
         self._began_full = bool(base)
+        self._began_late = manner.level is not None and not manner.level.is_new()
         words = Words(keep_tokens=keep_tokens)
-        self._file = _File(to, manner, words) if to is not None else None
-        self._following: Following | None = None
-        self._tape = Tape(last, self._look, tokens_of_call, base)
+        self._file = TraceFile(to, manner, words) if to is not None else None
+        self._following: Following | Followed | None = None
+        self._tape = Tape(last, self._look, tokens_of_notes, base)
         self._pending: list[Called] = []
         if self._file is not None:
             self._file.write(stored_again(base))
         elif manner.walk is None and not manner.unwatched:
-            self._following = Following(manner, words, last)
-        keep = kept if self._following else forgotten
-        by_parts = self._file or self._following
-        self.taps = Taps(self._note if by_parts else self._tape.add, keep)
+            self._following = follow(manner, words, last)
+        by_parts, level = self._file or self._following, manner.level
+        needs_slots = self._following or (level and level.names_slots)
+        note = self._note if by_parts else self._tape.add
+        self.taps = Taps(note, kept if needs_slots else forgotten)
+        if self._following and level:
+            self.taps.look = level.look(self.taps)
         append = None if by_parts else self._tape.calls.append
         tap(self.taps, cache, manner, pool=self._following is not None, append=append)
 
@@ -90,7 +93,9 @@ class Recording:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the trace must know: it is also in the header, as ``note``."""
-        return tuple(_notes(self._dropped, self._manner, self.taps, self._began_full))
+        known = _notes(self._dropped, self._manner, self.taps, self._began_full)
+        late = ("slots were held before; what became of these is left out",) * self._began_late
+        return (*late, *known)
 
     @property
     def _dropped(self) -> int:
@@ -109,7 +114,8 @@ class Recording:
         if self._following is not None:
             self._flush()
             return self._following.trace(config)
-        base, calls = self._tape.content()
+        base, notes = self._tape.content()
+        calls = list(map(whole, notes))
         words = Words(keep_tokens=self._keep_tokens)
         if level is None and any(call[0] in TELLING for call in calls):
             level = "requests"
@@ -117,7 +123,7 @@ class Recording:
             return requests_trace(words, base, calls, config)
         naming = Naming(words, self._manner.key_of)
         operations = [*naming.operations(stored_again(base)), *naming.operations(calls)]
-        return Trace(tuple(operations), config, misuse=naming.underflows > 0)
+        return Trace(tuple(operations), config, misuse=naming.misuse)
 
     def save(self, path: Path | str) -> Trace:
         """Write what is kept to a trace file, and return it. The recording goes on.
@@ -144,27 +150,6 @@ class Recording:
         elif self._following is not None:  # what it thinks of the answers is for those who watch
             for _ in self._following.judge(calls):
                 pass
-
-
-class _File:
-    """A trace file that grows. Each write ends at the end of a line, so that what is there can be
-    replayed whatever becomes of the process."""
-
-    def __init__(self, path: Path, manner: Manner, words: Words) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._naming = Naming(words, manner.key_of)
-        self._file: IO[bytes] = path.open("wb")
-        self._file.write(dumps(Trace((), manner.config)))
-
-    def write(self, calls: Iterable[Called]) -> None:
-        """Append calls. Keys are written out: what a line refers to may be in any other."""
-        if not self._file.closed:
-            self._file.writelines(_encode(each) + b"\n" for each in self._naming.operations(calls))
-            self._file.flush()
-
-    def close(self) -> None:
-        """Write nothing more."""
-        self._file.close()
 
 
 def _notes(dropped: int, manner: Manner, taps: Taps, began_full: bool) -> Iterable[str]:
@@ -212,6 +197,10 @@ def tap(
             elif append is not None and kind in ("inc_ref", "dec_ref") and call.given is None:
                 made = partial(taps.locking, kind, append)
             taps.replace(cache, call.method, made)
+        if pool:
+            for kind, part in parts_of(manner, taps.keep).items():
+                made = partial(taps.part, kind, part.given or _as_it_is, part.answered or _as_it_is)
+                taps.replace(manner.pool, part.method, made)
         for kind, method, heard in manner.requests:
             taps.replace(cache, method, partial(taps.telling, kind, heard))
         if pool and manner.pool is not None:
@@ -231,7 +220,7 @@ def _as_it_is(answer: Any) -> Any:
 def manner_of(
     cache: Any,
     calls: Calls | None = None,
-    capabilities: Capabilities | None = None,
+    capabilities: AnyCapabilities | None = None,
     walk: Walk | None = None,
 ) -> Manner:
     """Find out how a living cache is called.
@@ -239,19 +228,38 @@ def manner_of(
     Raises:
         ValueError: it is neither of our protocol nor of SGLang's family, and no `calls` say more.
     """
-    if calls is None and is_sglang(cache):
-        manner = manner_of_sglang(cache)
-    elif calls is None and not hasattr(cache, "match_prefix"):
+    level = _level_of(cache) if calls is None else _level_of_names(calls)
+    if level is None:
         raise ValueError(
             f"{type(cache).__name__} is no cache that radixcheck knows: say what its methods are "
             "called, as calls={'match_prefix': 'lookup', 'insert': 'store', ...}"
         )
-    else:
-        manner = manner_of_protocol(cache, calls, capabilities)
+    manner = MANNERS[level](cache, calls, capabilities)
+    if walk is not None and manner.level is not None:
+        raise ValueError(f"walk: a {type(cache).__name__} is no tree")
     changes: dict[str, Any] = {} if walk is None else {"walk": walk}
     if capabilities is not None:
         changes["capabilities"] = capabilities
     return manner._replace(**changes)
+
+
+def _level_of(cache: Any) -> str | None:
+    return "sglang" if is_sglang(cache) else level_name(cache)
+
+
+def _level_of_names(calls: Calls) -> str:
+    """Tell by the names of the protocol's methods which of them are meant."""
+    named = SimpleNamespace(**dict.fromkeys(calls))
+    return level_name(named) or "tree"
+
+
+MANNERS: dict[str, Callable[..., Manner]] = {
+    "sglang": lambda cache, calls, promised: manner_of_sglang(cache),
+    "tree": manner_of_tree,
+    "pool": manner_of_pool,
+    "requests": manner_of_requests,
+}
+"""What describes a living object, by what it is."""
 
 
 def record(
@@ -261,13 +269,14 @@ def record(
     to: Path | str | None = None,
     keep_tokens: bool = False,
     calls: Calls | None = None,
-    capabilities: Capabilities | None = None,
+    capabilities: AnyCapabilities | None = None,
     walk: Walk | None = None,
 ) -> Recording:
     """Begin to write down what is called on `cache`, a living one, which goes on as before.
 
     Args:
-        cache: a tree of our protocol, or of SGLang's family; or any, with `calls`.
+        cache: a tree, a pool or a cache of requests of our protocol, or a tree of SGLang's family;
+            or any, with `calls`.
         last: so many calls are kept at least, and at most twice as many.
         to: instead, write all of them to this file as they come.
         keep_tokens: leave tokens and namespaces as they are; else they are numbered by order of

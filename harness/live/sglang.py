@@ -23,7 +23,6 @@ from radixcheck.capabilities import CHOICES, Capabilities
 from radixcheck.live.calls import Call, Given, Keep, Manner, noting
 from radixcheck.live.nodes import Node
 from radixcheck.live.requests import Heard
-from radixcheck.live.tape import Called
 from radixcheck.targets.sglang import eras
 from radixcheck.trace import Config
 
@@ -93,18 +92,29 @@ def _quick_calls(slots_of: Callable[[Any], Any], keep: Keep) -> dict[str, Call]:
         tokens, namespace = asked(params)
         return tokens, keep(params.value), namespace, params.priority, params.prev_prefix_len
 
-    def match_seen(params: Any, found: Any) -> Called:
-        answer = found.device_prefix_len, None, found.last_device_node
-        return "match_prefix", asked(params), answer, None
-
-    def insert_seen(params: Any, result: Any) -> Called:
-        tokens, namespace = asked(params)
-        given = tokens, None, namespace, params.priority, params.prev_prefix_len
-        return "insert", given, result.prefix_len, None
+    def seen(kind: str, params: Any, answer: Any) -> tuple[Any, ...]:
+        """Make the whole note at once: every call of a function is felt here."""
+        nonlocal last
+        if kind == "evict":
+            return kind, params.num_tokens
+        key = params.key
+        if key.limit is None and not key.is_bigram and key.cache_salt is None:
+            tokens, namespace = key.token_ids.tobytes(), key.extra_key
+            if tokens == last:
+                tokens = last
+            else:
+                last = tokens
+        else:
+            tokens, namespace = asked(params)
+        if kind == "insert":
+            priority, owned_from = params.priority, params.prev_prefix_len
+            return kind, tokens, namespace, priority, owned_from, answer.prefix_len
+        return kind, tokens, namespace, answer.device_prefix_len, answer.last_device_node
 
     return {
-        "match_prefix": Call("match_prefix", asked, matched, match_seen),
-        "insert": Call("insert", inserted, _existing, insert_seen),
+        "match_prefix": Call("match_prefix", asked, matched, seen),
+        "insert": Call("insert", inserted, _existing, seen),
+        "evict": Call("evict", _evicted, None, seen),
     }
 
 

@@ -24,6 +24,9 @@ Called: TypeAlias = tuple[str, tuple[Any, ...], Any, Any]
 TOKEN_BYTES = 8
 """The bytes of an ``array('q')`` are its quickest copy: keys may be noted so."""
 
+KEYED = ("match_prefix", "insert")
+"""Calls that are given a key."""
+
 Base: TypeAlias = Sequence[Any]
 """What was stored at the beginning of a segment, in the form that the owner of the tape likes."""
 
@@ -38,12 +41,31 @@ WORK_PER_NODE = 4
 that was looked at, so that looking stays cheap beside calling however large the tree is."""
 
 
-def tokens_of_call(called: Called) -> int:
-    """Count the tokens of a call."""
-    if called[0] not in ("match_prefix", "insert"):
-        return 0
-    tokens = called[1][0]
-    return len(tokens) // TOKEN_BYTES if type(tokens) is bytes else len(tokens)
+def whole(noted: tuple[Any, ...]) -> Called:
+    """Return the call that is meant by a note, which may be as short as it can be: to make a call
+    of it costs more than all the rest, where calls are many and short.
+
+    ::
+
+        kind, given                                               a lock, an unlock, an eviction
+        kind, tokens, namespace, length, handle                   a match
+        kind, tokens, namespace, priority, owned from, existing   an insert
+    """
+    match noted:
+        case kind, given:
+            return kind, (given,), None, None
+        case kind, tokens, namespace, length, handle:
+            return kind, (tokens, namespace), (length, None, handle), None
+        case kind, tokens, namespace, priority, owned_from, existing:
+            return kind, (tokens, None, namespace, priority, owned_from), existing, None
+    kind, given, answer, seen = noted
+    return kind, given, answer, seen
+
+
+def tokens_of_notes(notes: Sequence[tuple[Any, ...]]) -> int:
+    """Count the tokens of calls, as they are noted."""
+    keys = [note[1] if len(note) > 4 else note[1][0] for note in notes if note[0] in KEYED]
+    return sum([len(key) // (TOKEN_BYTES if type(key) is bytes else 1) for key in keys])
 
 
 class Raised:
@@ -66,7 +88,7 @@ class Tape:
     Args:
         last: calls that are kept in any case.
         look: answers what is stored now, for the base of the next segment.
-        weigh: counts the tokens of a call.
+        weigh: counts the tokens of calls.
         base: what is stored already.
     """
 
@@ -74,7 +96,7 @@ class Tape:
         self,
         last: int,
         look: Callable[[], Base],
-        weigh: Callable[[Any], int],
+        weigh: Callable[[Sequence[Any]], int],
         base: Base = (),
     ) -> None:
         self._last = last
@@ -96,7 +118,7 @@ class Tape:
         calls = self.calls
         calls.append(call)
         if len(calls) >= self._next_look:
-            self._tokens += sum(map(self._weigh, calls[self._next_look - LOOK :]))
+            self._tokens += self._weigh(calls[self._next_look - LOOK :])
             self._next_look = len(calls) + LOOK
             if len(calls) >= self._room or self._tokens > MOST_TOKENS:
                 self.turn()

@@ -14,11 +14,14 @@ from threading import get_ident
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from radixcheck.live.calls import Keep
-from radixcheck.live.tape import Called, Raised
+from radixcheck.live.calls import Keep, Seeing
+from radixcheck.live.tape import Called, Raised, whole
 from radixcheck.protocol import Evicted
 
-Note: TypeAlias = Callable[[Called], None]
+Note: TypeAlias = Callable[[Any], None]
+"""Told a call, or where it is to be quick a note that `radixcheck.live.tape.whole` reads."""
+Look: TypeAlias = Callable[[str, tuple[Any, ...]], Any]
+"""Called right after a call, with its kind and what it was given; answers what is seen then."""
 
 _MISSING = object()
 NOT_ANSWERED = SimpleNamespace(device_prefix_len=0, last_device_node=None, prefix_len=0)
@@ -41,18 +44,20 @@ class Taps:
     Args:
         note: told each call when it is over.
         keep: makes of slots what is noted of them.
-        sizes: asked after each call of the cache; answers what is noted as its sizes.
     """
 
-    def __init__(self, note: Note, keep: Keep, sizes: Callable[[], Any] | None = None) -> None:
+    def __init__(self, note: Note, keep: Keep) -> None:
         self.note = note
         self.keep = keep
-        self._sizes = sizes
+        self.look: Look | None = None
+        """What is looked at after each call, if anything is: to be set before `call` is."""
         self._replaced: list[tuple[Any, str, Any]] = []
         self._inside = self._outside = ""
         """The kind of the call that is going on, or `STOPPED`; and what it is between calls."""
         self.groups: list[Any] = []
         """The runs of slots that were freed in the eviction that is going on."""
+        self._parts: list[Called] = []
+        """What was called of the pool in the call that is going on."""
         self._thread = get_ident()
         """Who made the last call."""
         self.turns = 0
@@ -127,7 +132,7 @@ class Taps:
             given, result: make what is noted of the arguments and of the answer.
         """
 
-        note, sizes = self.note, self._sizes
+        note, look = self.note, self.look
 
         def overheard(*arguments: Any, **named: Any) -> Any:
             if (self._inside or get_ident() != self._thread) and self._is_a_part():
@@ -146,7 +151,7 @@ class Taps:
                 raise
             self._inside = self._outside
             try:
-                note((kind, noted, result(answer), sizes and sizes()))
+                note((kind, noted, result(answer), look and look(kind, noted)))
             except Exception as error:
                 self._fault(error)
             return answer
@@ -156,7 +161,7 @@ class Taps:
     def seeing(
         self,
         kind: str,
-        seen: Callable[[Any, Any], Called],
+        seen: Seeing,
         note: Note,
         real: Callable[[Any], Any],
     ) -> Callable[[Any], Any]:
@@ -164,7 +169,7 @@ class Taps:
         to pass on whatever may come costs as much again as to note it.
 
         Args:
-            seen: makes the whole note of the argument and the answer.
+            seen: makes the whole note of the kind, the argument and the answer.
         """
 
         def overheard(params: Any) -> Any:
@@ -175,22 +180,20 @@ class Taps:
                 answer = real(params)
             except BaseException as error:
                 self._inside = self._outside
-                self._failed_seeing(seen, params, error)
+                self._failed_seeing(kind, seen, params, error)
                 raise
             self._inside = self._outside
             try:
-                note(seen(params, answer))
+                note(seen(kind, params, answer))
             except Exception as error:
                 self._fault(error)
             return answer
 
         return overheard
 
-    def _failed_seeing(
-        self, seen: Callable[[Any, Any], Called], params: Any, error: BaseException
-    ) -> None:
+    def _failed_seeing(self, kind: str, seen: Seeing, params: Any, error: BaseException) -> None:
         try:
-            kind, given, _, _ = seen(params, NOT_ANSWERED)
+            given = whole(seen(kind, params, NOT_ANSWERED))[1]
         except Exception as fault:
             self._fault(fault)
         else:
@@ -206,7 +209,7 @@ class Taps:
 
     def _failed(self, kind: str, noted: tuple[Any, ...], error: BaseException) -> None:
         try:
-            self.note((kind, noted, Raised(error), self._sizes() if self._sizes else None))
+            self.note((kind, noted, Raised(error), self.look and self.look(kind, noted)))
         except Exception as fault:
             self._fault(fault)
 
@@ -219,19 +222,25 @@ class Taps:
         """Return what stands in for a lock or an unlock, when neither its answer nor the sizes
         matter: it is called often and does little, so there must be little to it."""
 
-        def overheard(*arguments: Any, **named: Any) -> Any:
+        def overheard(handle: Any = _MISSING, /, *more: Any, **named: Any) -> Any:
             if self._inside:
-                return real(*arguments, **named)
+                return again(handle, more, named)
             self._inside = kind
             try:
-                answer = real(*arguments, **named)
+                answer = again(handle, more, named) if more or named else real(handle)
             except BaseException as error:
                 self._inside = self._outside
-                self._failed(kind, arguments or tuple(named.values()), error)
+                self._failed(kind, noted(handle, named), error)
                 raise
             self._inside = self._outside
-            append((kind, arguments or tuple(named.values()), None, None))
+            append((kind, noted(handle, named)[0] if named else handle))
             return answer
+
+        def again(handle: Any, more: tuple[Any, ...], named: dict[str, Any]) -> Any:
+            return real(*more, **named) if handle is _MISSING else real(handle, *more, **named)
+
+        def noted(handle: Any, named: dict[str, Any]) -> tuple[Any, ...]:
+            return tuple(named.values()) if handle is _MISSING else (handle,)
 
         return overheard
 
@@ -295,6 +304,60 @@ class Taps:
                 self.groups.append(run)
             else:
                 self.note(("free", (run,), outside, None))
+
+    def part(
+        self,
+        kind: str,
+        given: Callable[..., tuple[Any, ...]],
+        result: Callable[[Any], Any],
+        real: Callable[..., Any],
+    ) -> Callable[..., Any]:
+        """Return what stands in for a method of the pool below a cache of requests: called in the
+        midst of a call of the cache's, it is a part of that one.
+
+        Args:
+            given, result: as of `call`.
+        """
+
+        def overheard(*arguments: Any, **named: Any) -> Any:
+            if self._inside in ("pool", STOPPED):
+                return real(*arguments, **named)
+            try:
+                noted = given(*arguments, **named)
+            except Exception as error:
+                self.give_up(error)
+                return real(*arguments, **named)
+            outside, self._inside = self._inside, "pool"
+            try:
+                answer = real(*arguments, **named)
+            except BaseException as error:
+                self._add(outside, kind, noted, Raised, error)
+                raise
+            self._add(outside, kind, noted, result, answer)
+            return answer
+
+        return overheard
+
+    def _add(
+        self,
+        outside: str,
+        kind: str,
+        noted: tuple[Any, ...],
+        result: Callable[[Any], Any],
+        answer: Any,
+    ) -> None:
+        """Note what was called of a pool, in the midst of what goes on outside of it or not."""
+        self._inside = self._outside or outside
+        try:
+            note = self._parts.append if outside else self.note
+            note((kind, noted, result(answer), None))
+        except Exception as error:
+            self._fault(error)
+
+    def take_parts(self) -> list[Called]:
+        """Return what was called of the pool in the call that is over."""
+        parts, self._parts = self._parts, []
+        return parts
 
     def take_groups(self, _answer: Any) -> Evicted:
         """Return what came back in the eviction that is over: a victim a run."""

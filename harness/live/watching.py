@@ -10,15 +10,14 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from radixcheck.buffers import read_slots
-from radixcheck.capabilities import Capabilities
+from radixcheck.capabilities import AnyCapabilities, Capabilities
 from radixcheck.live.calls import SIZES, Calls, Manner, kept
-from radixcheck.live.following import Following, Lost
+from radixcheck.live.following import Lost, follow, in_lists
 from radixcheck.live.naming import Words
 from radixcheck.live.nodes import Node
 from radixcheck.live.recording import LAST, Walk, manner_of, tap
 from radixcheck.live.tape import WORK_PER_NODE, Called
-from radixcheck.live.taps import Taps
+from radixcheck.live.taps import Look, Taps
 from radixcheck.rules import Violation
 from radixcheck.trace import Found, Trace, save
 
@@ -74,7 +73,7 @@ class Watch:
         nodes = _stored_now(cache, manner)
         self._manner = manner = _as_far_as_seen(manner, nodes)
         self._every, self._to, self._then = every, to, then
-        self._following = Following(manner, words, last, nodes)
+        self._following = follow(manner, words, last, nodes)
         self._pending: list[Called] = []
         self._next_walk = SELDOM + WORK_PER_NODE * len(nodes)
         self.calls = 0
@@ -84,7 +83,8 @@ class Watch:
         self.lost = ""
         """Why nothing is judged any more, if it is not."""
         self._name = type(cache).__name__
-        self._taps = Taps(self._note, kept, _sizes(cache, manner.capabilities))
+        self._taps = Taps(self._note, kept)
+        self._taps.look = look(cache, manner, self._taps)
         tap(self._taps, cache, manner, pool=True)
 
     # ---- as a context --------------------------------------------------------------------
@@ -168,13 +168,9 @@ class Watch:
 
     def _look(self) -> Violation | None:
         """Look at all that is stored, the more seldom the more that is."""
-        manner, following, broken = self._manner, self._following, None
+        following = self._following
         self._next_walk = self.calls + WORK_PER_NODE * following.stored_tokens + self._every
-        if manner.dump is not None:
-            broken = following.contradiction(list(manner.dump()))
-        if manner.walk is not None:
-            broken = broken or following.compare(_in_lists(list(manner.walk())))
-        return broken
+        return following.inspect()
 
     def _give_up(self, why: str) -> None:
         self._taps.stop()
@@ -206,8 +202,15 @@ class Watch:
             warnings.warn(f"radixcheck: {error}{trouble}", RuntimeWarning, stacklevel=6)
 
 
+def look(cache: Any, manner: Manner, taps: Taps) -> Look:
+    """Return what is looked at after each call: of a tree, the sizes that cost it nothing."""
+    if manner.level is not None:
+        return manner.level.look(taps)
+    sizes = _sizes(cache, manner.capabilities)
+    return lambda kind, given: sizes()
+
+
 def _sizes(cache: Any, can: Capabilities) -> Callable[[], tuple[Any, ...]]:
-    """Return what asks a cache for the sizes that cost it nothing."""
     asks = [
         getattr(cache, name, None) if getattr(can, name) == "present" else None for name in SIZES
     ]
@@ -221,17 +224,19 @@ def _stored_now(cache: Any, manner: Manner) -> list[Node]:
         ValueError: something is, and nobody can see what.
     """
     if manner.walk is not None:
-        return _in_lists(list(manner.walk()))
-    if any(_sizes(cache, manner.capabilities)()):
+        return in_lists(manner.walk())
+    if manner.level is not None:
+        if not manner.level.is_new():
+            raise ValueError(
+                f"slots of the {type(cache).__name__} are held, and nobody can see by whom: watch "
+                "it from the start"
+            )
+    elif any(_sizes(cache, manner.capabilities)()):
         raise ValueError(
             f"the {type(cache).__name__} is not empty, and nobody can see what it stores: watch it "
             "from the start, or say how to `walk` it"
         )
     return []
-
-
-def _in_lists(nodes: list[Node]) -> list[Node]:
-    return [node._replace(tokens=list(node.tokens), slots=read_slots(node.slots)) for node in nodes]
 
 
 def _as_far_as_seen(manner: Manner, nodes: list[Node]) -> Manner:
@@ -251,7 +256,7 @@ def watch(
     then: Then = "warn",
     keep_tokens: bool = False,
     calls: Calls | None = None,
-    capabilities: Capabilities | None = None,
+    capabilities: AnyCapabilities | None = None,
     walk: Walk | None = None,
 ) -> Watch:
     """Begin to judge `cache`, a living one, by the rules of the contract while it serves.

@@ -260,14 +260,14 @@ class Trial:
             return
         if self.capabilities.duplicates == "both-kept":
             return
-        if (surely := without_the_last(freed, self._known_lineage(), enough)) >= enough:
+        if (surely := without_the_last(freed, self.known_lineage(), enough)) >= enough:
             self.breaks(
                 "over-evicted",
                 f"no victim more once {counted(enough, 'slot')} came free",
                 f"{surely} or more before the last victim, {len(freed)} in all",
             )
 
-    def _known_lineage(self) -> dict[int, tuple[int, int]]:
+    def known_lineage(self) -> dict[int, tuple[int, int]]:
         """Sort what the tree took by slot: only now, as few operations evict."""
         for slots, tags in self._taken:
             self._lineage.update(zip(slots, pairwise(tags), strict=True))

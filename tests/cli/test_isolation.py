@@ -18,6 +18,7 @@ from radixcheck.cli.hosting import Isolation, hosts, isolation
 from radixcheck.cli.options import size
 from radixcheck.hosts import Here, Host, Isolated, Limits
 from radixcheck.operations import Insert, MatchPrefix
+from radixcheck.registry import Clash
 
 pytestmark = pytest.mark.slow
 
@@ -105,6 +106,22 @@ def test_only_native_targets_are_isolated_unless_asked(
     with hosts(isolation(isolate, 10, 2**31)) as at_hand:
         assert type(at_hand.of(spec)) is expected
         assert at_hand.of(spec) is at_hand.of(spec)
+
+
+def test_targets_whose_modules_have_one_name_live_apart_unless_that_is_forbidden(
+    tmp_path: Path,
+) -> None:
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "inner_of_two.py").write_text(
+            "from radixcheck.targets.radix import Radix"
+        )
+        (tmp_path / folder / "cache.py").write_text("from inner_of_two import Radix as Cache")
+    specs = [f"{tmp_path / folder / 'cache.py'}:Cache" for folder in ("old", "new")]
+    with hosts(Isolation()) as at_hand:
+        assert [Here, Isolated] == [type(at_hand.of(spec)) for spec in specs]
+    with hosts(Isolation(isolate=False)) as at_hand, pytest.raises(Clash):
+        at_hand.of(specs[1])
 
 
 # ---- what is seen --------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import radixcheck
 from radixcheck import trace as traces
 from radixcheck.capabilities import Capabilities
 from radixcheck.live import Node, Violated
-from radixcheck.live.calls import manner_of_protocol
+from radixcheck.live.calls import manner_of_tree
 from radixcheck.live.following import Following
 from radixcheck.live.naming import Words
 from radixcheck.operations import Evict, Insert
@@ -69,7 +69,7 @@ def test_a_correct_cache_of_tensors_is_spared(seed: int, serve: Serve, traffic: 
 def test_a_recording_that_follows_forgets_handles_that_nobody_holds() -> None:
     cache = Radix()
     cache.insert([1], [1])
-    manner = manner_of_protocol(cache, None, None)
+    manner = manner_of_tree(cache, None, None)
     following = Following(manner, Words(), 100)
     for _ in range(3):
         calls: list[Any] = [
