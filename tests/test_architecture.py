@@ -115,6 +115,7 @@ WHEN_WANTED = {  # third-party library: where a function may import it
     "torch": {"buffers", "devices", "streams", "targets"},
     "sglang": {"targets.sglang"},
     "ray": {"campaign.ray"},
+    "cosmic_ray": {"bite.operators"},
 }
 
 MAY_PRINT = {"report", "cli"}

@@ -11,4 +11,10 @@ them.
 ``figures``   medians, their intervals, ratios
 ``chart``     survival curves
 ``document``  docs/bite.md
+
+And mistakes that nobody has made yet, docs/generated-mutants.md:
+
+``operators`` one mistake in a source, wherever it can be made
+``generated`` all of them in our correct targets, and which of them no caller can tell
+``alone``     the hunt for each, in a process of its own
 """

@@ -5,11 +5,14 @@ A run that was broken off goes on where it stopped. What its last line lost is h
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
+
+Line = TypeVar("Line", bound=Struct)
 
 
 class Trial(Struct, frozen=True, omit_defaults=True):
@@ -45,24 +48,30 @@ class TrialsError(ValueError):
 
 
 def read(path: Path) -> list[Trial]:
-    """Read a file of trials, or none where there is no file. Of trials that were made twice, the
-    last counts; an end without a line break is what an interrupted run has left, and is dropped.
+    """Read a file of trials. Of trials that were made twice, the last counts.
 
     Raises:
         TrialsError: a whole line is no trial.
         OSError: it cannot be read.
     """
-    if not path.exists():
-        return []
-    whole, _, _rest = path.read_bytes().rpartition(b"\n")
-    found: dict[tuple[str, str, int], Trial] = {}
+    found = {(each.mutant, each.driver, each.seed): each for each in decoded(path, Trial)}
+    return list(found.values())
+
+
+def decoded(path: Path, kind: type[Line]) -> Iterator[Line]:
+    """Yield the lines of a file, or none where there is no file. An end without a line break is
+    what an interrupted run has left, and is dropped.
+
+    Raises:
+        TrialsError: a whole line is of another kind.
+        OSError: it cannot be read.
+    """
+    whole, _, _rest = path.read_bytes().rpartition(b"\n") if path.exists() else (b"", b"", b"")
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
-            trial = msgspec.json.decode(line, type=Trial)
+            yield msgspec.json.decode(line, type=kind)
         except msgspec.DecodeError as error:
             raise TrialsError(f"{path}:{number}: no trial: {error}") from None
-        found[trial.mutant, trial.driver, trial.seed] = trial
-    return list(found.values())
 
 
 def mend(path: Path) -> None:
@@ -75,7 +84,7 @@ def mend(path: Path) -> None:
         path.write_bytes(data[: data.rfind(b"\n") + 1])
 
 
-def append(path: Path, trial: Trial) -> None:
+def append(path: Path, trial: Struct) -> None:
     """Add a trial to a file, in one write.
 
     Raises:

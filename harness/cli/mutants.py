@@ -21,13 +21,27 @@ if TYPE_CHECKING:
     from radixcheck.report.screen import Cell
 
 TRIALS = Path("radixcheck-bite.jsonl")
+FATES = Path("radixcheck-generated.jsonl")
 SEEDS = 10
 LIMIT_S = 60.0
+FATES_LIMIT_S = 3.0
 DRIVER = "swarm"
 
 Ids = Annotated[
     list[str] | None,
-    Argument(metavar="[ID]...", help="Mutants, by their ids. Default: all.", show_default=False),
+    Argument(
+        metavar="[ID]...",
+        help="Mutants, by their ids; or targets, if generated. Default: all.",
+        show_default=False,
+    ),
+]
+IsGenerated = Annotated[
+    bool,
+    Option(
+        "--generated",
+        help="Hunt every small mistake in the sources of our correct targets instead.",
+        show_default=False,
+    ),
 ]
 Drivers = Annotated[
     str,
@@ -38,15 +52,21 @@ Drivers = Annotated[
     ),
 ]
 Seeds = Annotated[
-    int, Option("--seeds", min=0, help="Hunts per mutant and driver; 0: only show the file.")
+    int | None,
+    Option(
+        "--seeds",
+        min=0,
+        help="Hunts per mutant and driver; 0: only show the file. Default: 10; 1 if generated.",
+        show_default=False,
+    ),
 ]
 Limit = Annotated[
-    float,
+    float | None,
     Option(
         "--max-time",
         metavar="TIME",
         parser=duration_option,
-        help="Give a hunt up after so much processor time. Default: 60s.",
+        help="Give a hunt up after so much processor time. Default: 60s; 3s if generated.",
         show_default=False,
     ),
 ]
@@ -56,8 +76,14 @@ CanarySet = Annotated[
     Option("--canary-set", help="Only the few that a nightly hunts.", show_default=False),
 ]
 TrialsFile = Annotated[
-    Path,
-    Option("--trials", metavar="FILE", help="Each hunt is a line here, and is made only once."),
+    Path | None,
+    Option(
+        "--trials",
+        metavar="FILE",
+        help="Each hunt is a line here, and is made only once. "
+        f"Default: {TRIALS}; {FATES} if generated.",
+        show_default=False,
+    ),
 ]
 Write = Annotated[
     Path | None,
@@ -73,12 +99,13 @@ Write = Annotated[
 @guarded
 def mutants(
     ids: Ids = None,
+    generated: IsGenerated = False,
     driver: Drivers = DRIVER,
-    seeds: Seeds = SEEDS,
-    max_time: Limit = LIMIT_S,
+    seeds: Seeds = None,
+    max_time: Limit = None,
     jobs: Jobs = 1,
     canary_set: CanarySet = False,
-    trials: TrialsFile = TRIALS,
+    trials: TrialsFile = None,
     write: Write = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -91,18 +118,24 @@ def mutants(
     if write is not None and write.suffix != ".md":
         raise typer.BadParameter(f"--write {write}: the page is Markdown, so name it FILE.md")
     screen = Screen(verbosity=verbose - quiet)
+    if generated:
+        if write is not None or canary_set or driver != DRIVER:
+            raise typer.BadParameter("of --driver, --canary-set and --write, none is for generated")
+        limit_s, path = max_time or FATES_LIMIT_S, trials or FATES
+        raise typer.Exit(
+            _generated(screen, ids, 1 if seeds is None else seeds, limit_s, path, jobs)
+        )
+    seeds, limit_s, path = SEEDS if seeds is None else seeds, max_time or LIMIT_S, trials or TRIALS
     chosen = _chosen(ids, canary_set)
     wanted = [each.strip() for each in driver.split(",") if each.strip()]
     here = [name for name, each in DRIVERS.items() if not each.missing()]
     names = here if wanted == ["all"] else known(wanted)
-    asked = list(tasks(chosen, names, seeds, max_time))
-    _hunt(screen, asked, trials, jobs)
-    made = _read(trials)
+    _hunt(screen, list(tasks(chosen, names, seeds, limit_s)), path, jobs)
+    made = _read(path)
     if write is not None:
-        _write(screen, made, trials, write)
+        _write(screen, made, path, write)
     shown = [each for each in made if each.mutant in chosen and each.driver in names]
-    code = _show(screen, [each for each in shown if not seeds or each.seed < seeds])
-    raise typer.Exit(code)
+    raise typer.Exit(_show(screen, [each for each in shown if not seeds or each.seed < seeds]))
 
 
 def _chosen(ids: Sequence[str] | None, canary_set: bool) -> list[str]:
@@ -228,3 +261,37 @@ def _show_drivers(screen: Screen, shown: Sequence[Trial]) -> None:
         )
         style = "bold green" if good else "bold red"
         screen.say((f"{mark} {name}: ", style), f"{kills} of {len(own)} hunts killed; {within}")
+
+
+# ---- generated ones ----------------------------------------------------------------------
+
+
+def _generated(
+    screen: Screen, names: Sequence[str] | None, seeds: int, limit_s: float, path: Path, jobs: int
+) -> Code:
+    """Hunt every mistake in some targets, and show whoever lives without a reason."""
+    from radixcheck.bite.alone import balances
+    from radixcheck.bite.generated import BALANCE, left_out
+    from radixcheck.bite.trial import TrialsError
+
+    try:
+        with screen.busy("mistakes"):
+            found = balances(names, seeds, limit_s, path, jobs)
+    except TrialsError as error:
+        raise typer.BadParameter(str(error)) from None
+    for told in left_out(names):
+        screen.say((told, "yellow"))
+    if not found:
+        screen.say(("no hunt was made", "bold yellow"))
+        return Code.NOTHING
+    if screen.verbosity >= 0:
+        screen.table([BALANCE, *(each.cells() for each in found)])
+        screen.blank()
+    for each in found:
+        for line in each.troubles():
+            screen.say_whole(*line)
+        good = not each.survivors
+        mark = screen.glyphs.good if good else screen.glyphs.bad
+        style = "bold green" if good else "bold red"
+        screen.say((f"{mark} {each.target}: ", style), each.verdict())
+    return Code.VIOLATION if any(each.survivors for each in found) else Code.CLEAN
