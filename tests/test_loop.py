@@ -177,10 +177,10 @@ def test_a_finding_takes_a_run_only_a_little_beyond_its_time(
 class Closer(Here):
     """Breaks one rule at first sight, and another one as soon as somebody looks closely."""
 
-    def check(self, trace: Trace, *, thorough: bool = True) -> Verdict:
+    def check(self, trace: Trace, thorough: bool = True) -> Verdict:
         """Judge a trace."""
         rule = "size-drift" if thorough else "foreign-slot"
-        seen = super().check(trace, thorough=thorough)
+        seen = super().check(trace, thorough)
         return structs.replace(seen, violation=Violation(rule, "insert", 0, "this", "that"))
 
 
@@ -199,8 +199,9 @@ def test_a_known_failure_does_not_swallow_what_looks_like_it_from_nearby() -> No
 
 def test_two_signatures_that_are_one_from_nearby_are_one_finding() -> None:
     class Both(Closer):
-        def check(self, trace: Trace, *, thorough: bool = True) -> Verdict:
-            seen = super().check(trace, thorough=thorough)
+        def check(self, trace: Trace, thorough: bool = True) -> Verdict:
+            seen = super().check(trace, thorough)
+            assert seen.violation is not None
             rule = self.first if not thorough else "size-drift"
             self.first = "foreign-slot"
             return structs.replace(seen, violation=structs.replace(seen.violation, rule=rule))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_cache", raising=False)  # a program has imported another
     return resolve("./own_cache.py:Outer.Cache?path=a'b")
 
 
