@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from gc import is_finalized
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from weakref import ReferenceType, ref
 
 from radixcheck.capabilities import AnyCapabilities, Capabilities
 from radixcheck.live.nodes import Node
-from radixcheck.protocol import REQUIRED, DumpedNode
+from radixcheck.protocol import REQUIRED, DumpedNode, Evicted
 from radixcheck.trace import Config
 
 if TYPE_CHECKING:
@@ -36,7 +38,21 @@ def kept(slots: Any) -> Any:
     """Copy a run of slots where it lies: a tensor on its device, which is not waited for."""
     if hasattr(slots, "clone"):
         return slots.clone()
+    if isinstance(slots, memoryview):
+        return slots.tolist()
     return slots.copy() if hasattr(slots, "copy") else slots[:]
+
+
+def kept_key(tokens: Any) -> Any:
+    """Copy a key likewise; of bytes each is a token."""
+    return list(tokens) if isinstance(tokens, bytes | bytearray) else kept(tokens)
+
+
+def _kept_victims(freed: Any, keep: Keep) -> Any:
+    """Copy what an eviction has answered, in groups or not."""
+    if isinstance(freed, Evicted):
+        return Evicted([keep(group) for group in freed.groups])
+    return None if freed is None else keep(freed)
 
 
 def forgotten(_slots: Any) -> None:
@@ -108,6 +124,82 @@ UNKNOWN = Capabilities(evictable_size="absent")
 SIZES = ("evictable_size", "protected_size", "total_size")
 
 
+class _StandIn:
+    """Stands for a handle in what is noted, so that nobody keeps the handle alive."""
+
+    __slots__ = ("handle",)
+
+    def __init__(self, handle: ReferenceType[Any]) -> None:
+        self.handle = handle
+
+    def is_for(self, handle: Any) -> bool:
+        """Tell whether this stands for an object of the same address. When a ring of objects goes,
+        references to them end first, and then what they do at the end is done."""
+        found = self.handle()
+        return found is handle or (found is None and is_finalized(handle))
+
+
+class Handles:
+    """The handles of one cache, and what stands for each."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _StandIn] = {}
+        self._room = 4_096
+
+    def __call__(self, handle: Any) -> Any:
+        """Return what stands for a handle: the same as long as it lives. What cannot be referred to
+        weakly stands for itself: numbers, names, tuples, lists, and what has slots."""
+        if isinstance(handle, int | str | tuple):
+            return handle
+        known = self._known.get(id(handle))
+        if known is not None and known.is_for(handle):
+            return known
+        try:
+            fresh = _StandIn(ref(handle))
+        except TypeError:
+            return handle
+        if len(self._known) > self._room:
+            self._forget()
+        self._known[id(handle)] = fresh
+        return fresh
+
+    def _forget(self) -> None:
+        """Forget those that are gone."""
+        living = {place: each for place, each in self._known.items() if each.handle() is not None}
+        self._known, self._room = living, 4_096 + 2 * len(living)
+
+    def noting(self, calls: Mapping[str, Call], keep: Keep) -> dict[str, Call]:
+        """Let what calls say be noted, without their handles."""
+        noted = noting(calls, keep)
+        match = noted["match_prefix"]
+        noted["match_prefix"] = match._replace(answered=self._matched(match.answered))
+        for kind in ("inc_ref", "dec_ref"):
+            if kind in noted:
+                noted[kind] = noted[kind]._replace(given=self._locked(noted[kind].given or _lock))
+        return noted
+
+    def _matched(self, answered: Answered | None) -> Answered:
+        def matched(answer: Any) -> tuple[Any, ...]:
+            length, slots, handle = answer if answered is None else answered(answer)
+            return length, slots, self(handle)
+
+        return matched
+
+    def _locked(self, given: Given) -> Given:
+        return lambda *arguments, **named: (self(given(*arguments, **named)[0]),)
+
+    def walking(self, walk: Callable[[], Iterable[Node]]) -> Callable[[], list[Node]]:
+        """Let what is stored be listed likewise."""
+
+        def walked() -> list[Node]:
+            return [
+                node._replace(handles=[(self(handle), locks) for handle, locks in node.handles])
+                for node in walk()
+            ]
+
+        return walked
+
+
 class Level(NamedTuple):
     """How the calls of a pool, or of a cache of requests, become operations and verdicts."""
 
@@ -153,6 +245,8 @@ class Manner(NamedTuple):
     """How calls are followed that are none of a tree's; None for a tree."""
     parts: Mapping[str, Call] = {}
     """Methods of `pool` that are a part of the call that makes them."""
+    handles: Handles | None = None
+    """What stands for handles in what is noted; None, if they do so themselves."""
     requests: tuple[tuple[str, str, Given], ...] = ()
     """Methods that do the bookkeeping of whole requests: what each is, its name, and what answers
     `radixcheck.live.requests.Heard` of it, and of a request that ends its row of slots."""
@@ -161,8 +255,10 @@ class Manner(NamedTuple):
 def noting(calls: Mapping[str, Call], keep: Keep) -> dict[str, Call]:
     """Let what calls say be noted: tokens are copied, and of slots what `keep` makes of them."""
     match, insert = calls["match_prefix"], calls["insert"]
+    evict = calls.get("evict")
     return {
         **calls,
+        **({} if evict is None else {"evict": _keeping_victims(evict, keep)}),
         "match_prefix": match._replace(
             given=_copying(match.given or _match), answered=_keeping_match(match.answered, keep)
         ),
@@ -170,10 +266,17 @@ def noting(calls: Mapping[str, Call], keep: Keep) -> dict[str, Call]:
     }
 
 
+def _keeping_victims(evict: Call, keep: Keep) -> Call:
+    own = evict.answered
+    return evict._replace(
+        answered=lambda answer: _kept_victims(answer if own is None else own(answer), keep)
+    )
+
+
 def _copying(given: Given) -> Given:
     def copied(*arguments: Any, **named: Any) -> tuple[Any, ...]:
         tokens, namespace = given(*arguments, **named)
-        return tokens[:], namespace
+        return kept_key(tokens), namespace
 
     return copied
 
@@ -181,7 +284,7 @@ def _copying(given: Given) -> Given:
 def _keeping_slots(given: Given, keep: Keep) -> Given:
     def copied(*arguments: Any, **named: Any) -> tuple[Any, ...]:
         tokens, slots, *rest = given(*arguments, **named)
-        return (tokens[:], keep(slots), *rest)
+        return (kept_key(tokens), keep(slots), *rest)
 
     return copied
 
@@ -229,4 +332,5 @@ def manner_of_tree(cache: Any, calls: Calls | None, promised: AnyCapabilities | 
     if can.eviction != "unspecified":
         config["eviction"] = can.eviction
     dump = getattr(cache, "dump", None) if can.dump == "present" else None
-    return Manner(partial(noting, named), can, config, dump=dump)
+    handles = Handles()
+    return Manner(partial(handles.noting, named), can, config, dump=dump, handles=handles)

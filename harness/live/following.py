@@ -3,9 +3,9 @@ look inside, and what of the answers breaks a rule."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from radixcheck.buffers import read_slots
 from radixcheck.checker import structure
@@ -15,7 +15,7 @@ from radixcheck.live.judging import Follower, fetched
 from radixcheck.live.naming import Naming, Words
 from radixcheck.live.nodes import Node, stored_again
 from radixcheck.live.requests import KINDS, TELLING, requests_trace
-from radixcheck.live.tape import Called, Tape
+from radixcheck.live.tape import LOST, Called, Tape
 from radixcheck.live.writing import written
 from radixcheck.operations import AnyOperation, Audit, DecRef, IncRef, Insert, MatchPrefix
 from radixcheck.protocol import DumpedNode
@@ -27,17 +27,31 @@ class Lost(Exception):
     """Something happened to the cache that was not seen; nothing more can be said about it."""
 
 
+Excuse: TypeAlias = Callable[[Called, Violation | None], str]
+"""Called with each call, and again with what it has broken; answers nothing, or why nobody can
+judge that."""
+
+
 class Following:
     """Follows calls, and keeps the last of them as operations.
 
     Args:
         last: operations that are kept at least.
         nodes: what is stored already, slots and tokens in lists.
+        excuse: says why a call, or what it broke, may be nobody's fault but the caller's.
     """
 
-    def __init__(self, manner: Manner, words: Words, last: int, nodes: Sequence[Node] = ()) -> None:
+    def __init__(
+        self,
+        manner: Manner,
+        words: Words,
+        last: int,
+        nodes: Sequence[Node] = (),
+        excuse: Excuse = lambda call, violation: "",
+    ) -> None:
         self._manner = manner
         self.words = words
+        self._excuse = excuse
         self._naming = Naming(words)
         self.follower = Follower(manner.capabilities)
         self._tape = Tape(last, self._look, _tokens_of)
@@ -56,12 +70,16 @@ class Following:
         """Follow calls; yield what breaks a rule when it does.
 
         Raises:
-            Lost: a lock is taken or given back whose handle is unknown.
+            Lost: a lock is taken or given back whose handle is unknown, or a call is excused.
             BadAnswer: a call cannot be read: the cache is not what it was said to be.
         """
-        for call in fetched(calls):
+        for call in fetched(known(calls)):
+            if why := self._excuse(call, None):
+                raise Lost(why)
             violation = self._judge(call)
             if violation is not None:
+                if why := self._excuse(call, violation):
+                    raise Lost(why)
                 yield violation
 
     def _judge(self, call: Called) -> Violation | None:
@@ -161,7 +179,14 @@ class Followed:
     stored_tokens = 0
     """Nothing of what is stored is walked."""
 
-    def __init__(self, level: Level, words: Words, last: int) -> None:
+    def __init__(
+        self,
+        level: Level,
+        words: Words,
+        last: int,
+        excuse: Excuse = lambda call, violation: "",
+    ) -> None:
+        self._excuse = excuse
         self._writer = level.writer
         self._reader, self._follower = level.reader(words), level.follower()
         self._tape = Tape(last, self._follower.again, _numbers_of)
@@ -175,13 +200,16 @@ class Followed:
         """Follow calls; yield what breaks a rule when it does.
 
         Raises:
+            Lost: a call is excused.
             BadAnswer: a call cannot be read: the object is not what it was said to be.
         """
-        for noted in calls:
+        for noted in known(calls):
             for call in self._reader.read(noted):
                 violation = self._follower.follow(call)
                 self._tape.add((*call[:3], None))
                 if violation is not None:
+                    if why := self._excuse(call, violation):
+                        raise Lost(why)
                     yield violation
 
     def inspect(self) -> Violation | None:
@@ -200,12 +228,24 @@ class Followed:
 
 
 def follow(
-    manner: Manner, words: Words, last: int, nodes: Sequence[Node] = ()
+    manner: Manner, words: Words, last: int, nodes: Sequence[Node] = (), **judged: Excuse
 ) -> Following | Followed:
     """Begin to follow a living cache, or a pool; arguments as of `Following`."""
     if manner.level is None:
-        return Following(manner, words, last, nodes)
-    return Followed(manner.level, words, last)
+        return Following(manner, words, last, nodes, **judged)
+    return Followed(manner.level, words, last, **judged)
+
+
+def known(calls: Iterable[Called]) -> Iterator[Called]:
+    """Yield calls as long as it is known what they met.
+
+    Raises:
+        Lost: something happened that nobody can judge.
+    """
+    for call in calls:
+        if call[0] == LOST:
+            raise Lost(call[1][0])
+        yield call
 
 
 def in_lists(nodes: Iterable[Node]) -> list[Node]:

@@ -43,7 +43,12 @@ class Words:
 
     def __init__(self, *, keep_tokens: bool = False) -> None:
         self._keep = keep_tokens
-        self._tokens, self._namespaces = _Numbers(), _Numbers()
+        self._tokens = _Numbers()
+        self._namespaces: dict[tuple[bool, Any], str] = {}
+        """By whether it is a part of a tuple and what it is, what a name is called in the trace."""
+        self._spelt: set[str] = set()
+        self.confused = ""
+        """A name that is spelt like another: the cache may take the two for one, or not."""
 
     def tokens(self, buffer: Iterable[Any]) -> Tokens:
         """Rename the tokens of a key."""
@@ -55,15 +60,25 @@ class Words:
         return tokens
 
     def namespace(self, namespace: Any) -> Namespace:
-        """Rename a namespace: None and () are none, and a tuple keeps its length."""
+        """Rename a namespace: None and () are none, a tuple keeps its length, and what is no tuple
+        is something else than the tuple of it."""
         if namespace is None or namespace == ():
             return ()
         if not isinstance(namespace, tuple):
-            return (self._name(namespace),)
-        return tuple(map(self._name, namespace))
+            return (self._name(False, namespace),)
+        return tuple([self._name(True, each) for each in namespace])
 
-    def _name(self, name: Any) -> str:
-        return str(name) if self._keep else f"n{self._namespaces[name]}"
+    def _name(self, in_tuple: bool, name: Any) -> str:
+        called = self._namespaces.get((in_tuple, name))
+        return self._new_name(in_tuple, name) if called is None else called
+
+    def _new_name(self, in_tuple: bool, name: Any) -> str:
+        called, number = str(name), f"n{len(self._namespaces) + 1}"
+        if called in self._spelt:
+            self.confused, called = called, f"{called} {number}"
+        self._spelt.add(str(name))
+        self._namespaces[in_tuple, name] = called = called if self._keep else number
+        return called
 
 
 class _Known:
@@ -142,6 +157,10 @@ class Naming:
 
     def _tokens(self, buffer: Any) -> Tokens:
         """Rename a key; an insert often brings that of the match before."""
+        if (
+            hasattr(buffer, "tolist") and type(buffer) is not array
+        ):  # what it equals is no yes or no
+            buffer = buffer.tolist()
         if type(buffer) is not type(self._last[0]) or buffer != self._last[0]:
             tokens = array("q", buffer) if type(buffer) is bytes else buffer
             self._last = buffer, self._words.tokens(tokens)
@@ -222,4 +241,9 @@ class Naming:
 def _key(handle: Any) -> Any:
     """Return what tells a handle from others: a number or a name by its value, all else by what it
     is."""
+    if isinstance(handle, tuple):
+        try:
+            hash(handle)
+        except TypeError:  # with a list in it
+            return id(handle)
     return handle if isinstance(handle, int | str | tuple) else id(handle)

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import Any, TypeAlias
 
-from radixcheck.capabilities import AnyCapabilities
-from radixcheck.live.calls import GIVEN, Calls, Manner, forgotten, kept, manner_of_tree
+from radixcheck.capabilities import AnyCapabilities, Capabilities
+from radixcheck.live.calls import GIVEN, SIZES, Calls, Manner, forgotten, kept, manner_of_tree
 from radixcheck.live.filing import TraceFile
-from radixcheck.live.following import Followed, Following, follow
+from radixcheck.live.following import Followed, Following, Lost, follow
 from radixcheck.live.naming import Naming, Words
 from radixcheck.live.nodes import Node, stored_again
 from radixcheck.live.requests import TELLING, requests_trace
@@ -27,6 +27,8 @@ LAST = 10_000
 
 FLUSHED = 256
 """A recording that goes to a file is written after so many calls."""
+
+LEFT_OUT = "what became of these is left out"
 
 Walk: TypeAlias = Callable[[], Iterable[Node]]
 
@@ -49,7 +51,9 @@ class Recording:
         self._look: Callable[[], list[Node]] = lambda: list(manner.walk()) if manner.walk else []
         base = self._look()
         self._began_full = bool(base)
-        self._began_late = manner.level is not None and not manner.level.is_new()
+        self._before = _before(cache, manner)
+        self._parts: set[str] = set()
+        """Calls in the midst of others."""
         words = Words(keep_tokens=keep_tokens)
         self._file = TraceFile(to, manner, words) if to is not None else None
         self._following: Following | Followed | None = None
@@ -65,6 +69,7 @@ class Recording:
         self.taps = Taps(note, kept if needs_slots else forgotten)
         if self._following and level:
             self.taps.look = level.look(self.taps)
+        self.taps.within = self._within
         append = None if by_parts else self._tape.calls.append
         tap(self.taps, cache, manner, pool=self._following is not None, append=append)
 
@@ -94,8 +99,8 @@ class Recording:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the trace must know: it is also in the header, as ``note``."""
         known = _notes(self._dropped, self._manner, self.taps, self._began_full)
-        late = ("slots were held before; what became of these is left out",) * self._began_late
-        return (*late, *known)
+        parts = [f"calls in the midst of others are left out: {', '.join(sorted(self._parts))}"]
+        return (*([self._before] if self._before else []), *known, *(parts if self._parts else []))
 
     @property
     def _dropped(self) -> int:
@@ -147,9 +152,49 @@ class Recording:
         calls, self._pending = self._pending, []
         if self._file is not None:
             self._file.write(calls)
-        elif self._following is not None:  # what it thinks of the answers is for those who watch
-            for _ in self._following.judge(calls):
-                pass
+        elif self._following is not None:
+            try:
+                for _ in self._following.judge(calls):  # what it thinks is for those who watch
+                    pass
+            except Lost as lost:
+                self.taps.give_up(lost)
+
+    def _within(self, outer: str, inner: str) -> None:
+        if self._manner.level is None:
+            self._parts.add(f"{inner} in {outer}")
+
+
+def is_empty(cache: Any, can: Capabilities) -> bool | None:
+    """Tell by its sizes whether a tree stores nothing; None, if they do not say: what is locked is
+    in `evictable_size()` as little as what is not there."""
+    evictable, protected, total = sizes_of(cache, can)()
+    if any((evictable, protected, total)):
+        return False
+    told = total is not None or (evictable is not None and protected is not None)
+    return True if told else None
+
+
+def sizes_of(cache: Any, can: Capabilities) -> Callable[[], tuple[Any, ...]]:
+    """Return what asks a tree for its sizes; None in the place of one that it does not know."""
+    asks = [
+        getattr(cache, name, None) if getattr(can, name) == "present" else None for name in SIZES
+    ]
+    return lambda: tuple([None if ask is None else ask() for ask in asks])
+
+
+def _before(cache: Any, manner: Manner) -> str:
+    """Say of what was there before that it is not known, if so."""
+    if manner.level is not None:
+        return "" if manner.level.is_new() else f"slots were held before; {LEFT_OUT}"
+    if manner.walk is not None or manner.unwatched:
+        return ""
+    try:
+        empty = is_empty(cache, manner.capabilities)
+    except Exception:  # a size that cannot be asked for is no reason not to record
+        empty = None
+    if empty is None:
+        return "whether something was stored before is not known"
+    return "" if empty else "something was stored before, and nobody can see what"
 
 
 def _notes(dropped: int, manner: Manner, taps: Taps, began_full: bool) -> Iterable[str]:
@@ -237,7 +282,9 @@ def manner_of(
     manner = MANNERS[level](cache, calls, capabilities)
     if walk is not None and manner.level is not None:
         raise ValueError(f"walk: a {type(cache).__name__} is no tree")
-    changes: dict[str, Any] = {} if walk is None else {"walk": walk}
+    changes: dict[str, Any] = {}
+    if walk is not None:
+        changes["walk"] = walk if manner.handles is None else manner.handles.walking(walk)
     if capabilities is not None:
         changes["capabilities"] = capabilities
     return manner._replace(**changes)

@@ -9,7 +9,7 @@ from typing import Any
 
 from radixcheck.capabilities import AnyCapabilities, Capabilities, PoolCapabilities
 from radixcheck.live.books import RequestsFollower
-from radixcheck.live.calls import Call, Calls, Given, Keep, Level, Manner, completed
+from radixcheck.live.calls import Call, Calls, Given, Keep, Level, Manner, completed, kept_key
 from radixcheck.live.ledgers import PoolFollower
 from radixcheck.live.reading import POOL, PoolReader, RequestsReader, Seen
 from radixcheck.live.tape import Raised
@@ -35,16 +35,16 @@ def _nothing(*_: Any, **__: Any) -> tuple[Any, ...]:
 
 
 def _match(tokens: Any, namespace: Any = (), *_: Any, **__: Any) -> tuple[Any, ...]:
-    return tokens[:], namespace
+    return kept_key(tokens), namespace
 
 
 def _begin(request: Any, tokens: Any, namespace: Any = (), *_: Any, **__: Any) -> tuple[Any, ...]:
-    return request, tokens[:], namespace
+    return request, kept_key(tokens), namespace
 
 
 def _append(request: Any, tokens: Any, num_tokens: int, *_: Any, **__: Any) -> tuple[Any, ...]:
     length = len(tokens)
-    return request, tokens[length - num_tokens :], length
+    return request, kept_key(tokens[length - num_tokens :]), length
 
 
 def _request(request: Any, *_: Any, **__: Any) -> tuple[Any, ...]:
@@ -52,7 +52,7 @@ def _request(request: Any, *_: Any, **__: Any) -> tuple[Any, ...]:
 
 
 def _end(request: Any, tokens: Any, *_: Any, **__: Any) -> tuple[Any, ...]:
-    return request, tokens[:]
+    return request, kept_key(tokens)
 
 
 GIVEN_POOL: dict[str, Given] = {

@@ -12,6 +12,8 @@ and what was stored before the first of them.
 
 from __future__ import annotations
 
+import signal
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -20,6 +22,10 @@ from radixcheck.protocol import Refused
 
 Called: TypeAlias = tuple[str, tuple[Any, ...], Any, Any]
 """A call: its kind, what it was given, what it answered (or `Raised`), and the sizes after it."""
+
+LOST = "lost"
+"""A kind that is no call: what came before can be judged, and what comes after cannot. It is given
+why."""
 
 TOKEN_BYTES = 8
 """The bytes of an ``array('q')`` are its quickest copy: keys may be noted so."""
@@ -58,11 +64,12 @@ def whole(noted: tuple[Any, ...]) -> Called:
             return kind, (tokens, namespace), (length, None, handle), None
         case kind, tokens, namespace, priority, owned_from, existing:
             return kind, (tokens, None, namespace, priority, owned_from), existing, None
-    kind, given, answer, seen = noted
-    return kind, given, answer, seen
+        case kind, given, answer, seen:
+            return kind, given, answer, seen
+    raise AssertionError(f"no note of a call: {noted!r}")
 
 
-def tokens_of_notes(notes: Sequence[tuple[Any, ...]]) -> int:
+def tokens_of_notes(notes: Sequence[Sequence[Any]]) -> int:
     """Count the tokens of calls, as they are noted."""
     keys = [note[1] if len(note) > 4 else note[1][0] for note in notes if note[0] in KEYED]
     return sum([len(key) // (TOKEN_BYTES if type(key) is bytes else 1) for key in keys])
@@ -80,6 +87,18 @@ class Raised:
         self.error: Exception = kind(what.message)
         """One that looks the same."""
         vars(self.error)["where"] = what.where
+        self.interrupted = interrupted(error)
+        """Whether it was none of the cache's doing."""
+
+
+def interrupted(error: BaseException) -> bool:
+    """Tell whether an error came from without, in the midst of a call: Ctrl-C, the end of a
+    program, or what a handler of signals has raised."""
+    if not isinstance(error, Exception):
+        return True
+    handlers = map(signal.getsignal, signal.valid_signals())
+    codes = {getattr(getattr(each, "__func__", each), "__code__", None) for each in handlers}
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 class Tape:

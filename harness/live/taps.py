@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import wraps
+from copy import deepcopy
+from functools import partial, update_wrapper
 from threading import get_ident
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from radixcheck.live.calls import Keep, Seeing
-from radixcheck.live.tape import Called, Raised, whole
+from radixcheck.live.tape import Called, Raised, interrupted, whole
 from radixcheck.protocol import Evicted
 
 Note: TypeAlias = Callable[[Any], None]
@@ -28,11 +29,30 @@ NOT_ANSWERED = SimpleNamespace(device_prefix_len=0, last_device_node=None, prefi
 """In the place of an answer, where there is none to make a note of."""
 
 MARK = "__radixcheck__"
-"""Set on every method that is overheard, so that nobody listens twice."""
+"""On every method that is overheard, the `Taps` that do so: nobody listens twice."""
 
+LOOKING = "look"
+"""In the place of a kind, while it is noted what a call has done."""
 
 STOPPED = "stopped"
 """In the place of a kind: calls through methods that somebody has kept are passed on."""
+
+SECOND_THREAD = "a second thread called: nobody can tell in which order things happened"
+
+
+class Overheard(partial[Any]):
+    """What stands in for a method of one object. A copy of that object that is made all the way
+    down gets the method itself, its own; so does one that is unpickled."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return deepcopy(vars(self)["__wrapped__"], memo)
+
+    def __reduce__(self) -> Any:
+        return _itself, (vars(self)["__wrapped__"],)
+
+
+def _itself(method: Any) -> Any:
+    return method
 
 
 class Taps:
@@ -44,14 +64,26 @@ class Taps:
     Args:
         note: told each call when it is over.
         keep: makes of slots what is noted of them.
+
+    What is told besides is to be set before a method is replaced.
     """
 
     def __init__(self, note: Note, keep: Keep) -> None:
         self.note = note
         self.keep = keep
         self.look: Look | None = None
-        """What is looked at after each call, if anything is: to be set before `call` is."""
-        self._replaced: list[tuple[Any, str, Any]] = []
+        """What is looked at after each call, if anything is."""
+        self.glance: Callable[[], Any] | None = None
+        """The same of a tree, before each call: nothing may have changed since the last."""
+        self._seen: Any = None
+        """What was looked at last."""
+        self.doubt: Callable[[str], None] = _nobody
+        """Told why what follows cannot be judged."""
+        self.within: Callable[[str, str], None] = _nobody
+        """Told which call was made in the midst of which."""
+        self.ending: Callable[[], None] = _nobody
+        """Called before a fault in here ends it all."""
+        self._replaced: list[tuple[Any, str, Any, Any]] = []
         self._inside = self._outside = ""
         """The kind of the call that is going on, or `STOPPED`; and what it is between calls."""
         self.groups: list[Any] = []
@@ -74,13 +106,13 @@ class Taps:
             ValueError: it is overheard already, or nothing can be set on the object.
         """
         real = getattr(owner, method)
-        if hasattr(real, MARK):
+        if (taps := getattr(real, MARK, None)) is not None and taps.listening:
             raise ValueError(
                 f"{type(owner).__name__}.{method} is recorded already: stop that first"
             )
         before = vars(owner).get(method, _MISSING) if hasattr(owner, "__dict__") else _MISSING
-        wrapped = wraps(real)(made(real))
-        setattr(wrapped, MARK, True)
+        wrapped = update_wrapper(Overheard(made(real)), real)
+        setattr(wrapped, MARK, self)
         try:
             setattr(owner, method, wrapped)
         except (AttributeError, TypeError) as error:
@@ -88,17 +120,15 @@ class Taps:
                 f"nothing can be set on a {type(owner).__name__} ({error}): record an object that "
                 "passes its calls on"
             ) from None
-        self._replaced.append((owner, method, before))
+        self._replaced.append((owner, method, wrapped, before))
 
     def stop(self) -> None:
-        """Give every method back."""
+        """Give every method back, but what somebody else has put in its place meanwhile."""
         self._inside = self._outside = STOPPED
         while self._replaced:
-            owner, method, before = self._replaced.pop()
-            if before is _MISSING:
-                delattr(owner, method)
-            else:
-                setattr(owner, method, before)
+            owner, method, wrapped, before = self._replaced.pop()
+            if getattr(owner, method, None) is wrapped:
+                _put_back(owner, method, wrapped, before)
 
     @property
     def listening(self) -> bool:
@@ -107,6 +137,7 @@ class Taps:
 
     def give_up(self, error: Exception) -> None:
         """Stop because of a fault in here."""
+        self.ending()
         self.stop()
         if self.trouble is None:
             self.trouble = error
@@ -135,28 +166,52 @@ class Taps:
         note, look = self.note, self.look
 
         def overheard(*arguments: Any, **named: Any) -> Any:
-            if (self._inside or get_ident() != self._thread) and self._is_a_part():
-                return real(*arguments, **named)
-            try:
-                noted = given(*arguments, **named)
-            except Exception as error:
-                self.give_up(error)
+            if (self._inside or get_ident() != self._thread) and self._is_a_part(kind):
                 return real(*arguments, **named)
             self._inside = kind
             try:
+                noted = given(*arguments, **named)
+                if self.glance is not None:
+                    self.compare()
+            except BaseException as error:
+                return self._unread(kind, error, partial(real, *arguments, **named))
+            try:
                 answer = real(*arguments, **named)
             except BaseException as error:
-                self._inside = self._outside
                 self._failed(kind, noted, error)
                 raise
-            self._inside = self._outside
+            self._inside = LOOKING
             try:
-                note((kind, noted, result(answer), look and look(kind, noted)))
-            except Exception as error:
-                self._fault(error)
+                self._seen = seen = look and look(kind, noted)
+                note((kind, noted, result(answer), seen))
+            except BaseException as error:
+                self.fault(error)
+            finally:
+                self._inside = self._outside
             return answer
 
         return overheard
+
+    def compare(self) -> None:
+        """See whether somebody has changed the cache past us since the last call."""
+        if self.glance is None:
+            return
+        sizes = self.glance()
+        if self._seen is not None and sizes != self._seen:
+            told = [[each for each in seen if each is not None] for seen in (self._seen, sizes)]
+            self.doubt(f"sizes went from {told[0]} to {told[1]} by a call past the watch")
+
+    def _unread(self, kind: str, error: BaseException, real: Callable[[], Any]) -> Any:
+        """Make a call that cannot be noted. Whose fault that is, its outcome tells."""
+        try:
+            answer = real()
+        except BaseException:
+            self._inside = self._outside
+            self.doubt(f"{kind} was given what nobody can read, and raised")
+            raise
+        self._inside = self._outside
+        self.fault(error)
+        return answer
 
     def seeing(
         self,
@@ -173,7 +228,7 @@ class Taps:
         """
 
         def overheard(params: Any) -> Any:
-            if (self._inside or get_ident() != self._thread) and self._is_a_part():
+            if (self._inside or get_ident() != self._thread) and self._is_a_part(kind):
                 return real(params)
             self._inside = kind
             try:
@@ -185,8 +240,8 @@ class Taps:
             self._inside = self._outside
             try:
                 note(seen(kind, params, answer))
-            except Exception as error:
-                self._fault(error)
+            except BaseException as error:
+                self.fault(error)
             return answer
 
         return overheard
@@ -195,26 +250,39 @@ class Taps:
         try:
             given = whole(seen(kind, params, NOT_ANSWERED))[1]
         except Exception as fault:
-            self._fault(fault)
+            self.fault(fault)
         else:
             self._failed(kind, given, error)
 
-    def _is_a_part(self) -> bool:
+    def _is_a_part(self, kind: str) -> bool:
         """Tell whether a call is to be passed on unheard: as a part of another, or since nobody
         listens any more."""
-        if not self._outside and get_ident() != self._thread:
+        if self._inside == STOPPED:
+            return True
+        if get_ident() != self._thread:
             self._thread = get_ident()
             self.turns += 1
+            self.doubt(SECOND_THREAD)
+        elif self._inside:
+            self.within(self._inside, kind)
         return bool(self._inside)
 
     def _failed(self, kind: str, noted: tuple[Any, ...], error: BaseException) -> None:
+        self._inside = LOOKING
         try:
-            self.note((kind, noted, Raised(error), self.look and self.look(kind, noted)))
-        except Exception as fault:
-            self._fault(fault)
+            self._seen = seen = self.look and self.look(kind, noted)
+            self.note((kind, noted, Raised(error), seen))
+        except BaseException as fault:
+            self.fault(fault)
+        finally:
+            self._inside = self._outside
 
-    def _fault(self, error: Exception) -> None:
+    def fault(self, error: BaseException) -> None:
+        """Stop because of what was raised in here, unless it is meant for the caller."""
         if getattr(error, "is_for_the_caller", False):
+            raise error
+        if not isinstance(error, Exception) or interrupted(error):
+            self.doubt(f"{type(error).__name__} came while a call was noted")
             raise error
         self.give_up(error)
 
@@ -224,12 +292,12 @@ class Taps:
 
         def overheard(handle: Any = _MISSING, /, *more: Any, **named: Any) -> Any:
             if self._inside:
+                self._is_a_part(kind)
                 return again(handle, more, named)
             self._inside = kind
             try:
                 answer = again(handle, more, named) if more or named else real(handle)
             except BaseException as error:
-                self._inside = self._outside
                 self._failed(kind, noted(handle, named), error)
                 raise
             self._inside = self._outside
@@ -262,14 +330,14 @@ class Taps:
                 before = self.keep(row())
                 self.note((kind, (told,), None, None))
             except Exception as error:
-                self._fault(error)
+                self.fault(error)
             answer = real(*arguments, **named)
             try:
                 if before is not None and not self._inside:
                     after = self.keep(row()) if kind == "publish" else []
                     self.note(("left", (before, after), kind, None))
             except Exception as error:
-                self._fault(error)
+                self.fault(error)
             return answer
 
         return overheard
@@ -290,7 +358,7 @@ class Taps:
                 self._freed(outside, runs(*arguments, **named))
             except Exception as error:
                 self._inside = self._outside or outside
-                self._fault(error)
+                self.fault(error)
             try:
                 return real(*arguments, **named)
             finally:
@@ -352,7 +420,7 @@ class Taps:
             note = self._parts.append if outside else self.note
             note((kind, noted, result(answer), None))
         except Exception as error:
-            self._fault(error)
+            self.fault(error)
 
     def take_parts(self) -> list[Called]:
         """Return what was called of the pool in the call that is over."""
@@ -379,7 +447,7 @@ class Taps:
                 if answer is not None:
                     self.note(("alloc", (), self.keep(answer), None))
             except Exception as error:
-                self._fault(error)
+                self.fault(error)
             return answer
 
         return overheard
@@ -387,3 +455,19 @@ class Taps:
 
 def _nothing() -> list[int]:
     return []
+
+
+def _nobody(*_: Any) -> None:
+    pass
+
+
+def _put_back(owner: Any, method: str, wrapped: Any, before: Any) -> None:
+    """Undo what `Taps.replace` did. An object that passes on what is set on it may not pass on
+    what is deleted."""
+    try:
+        if before is not _MISSING:
+            setattr(owner, method, before)
+        else:
+            delattr(owner, method)
+    except AttributeError:
+        setattr(owner, method, wrapped.__wrapped__)

@@ -10,14 +10,17 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from radixcheck.capabilities import AnyCapabilities, Capabilities
-from radixcheck.live.calls import SIZES, Calls, Manner, kept
+from radixcheck.capabilities import AnyCapabilities
+from radixcheck.checker.trial import MOST_NAMES
+from radixcheck.live.calls import Calls, Manner, kept
+from radixcheck.live.excuses import Excuses
 from radixcheck.live.following import Lost, follow, in_lists
+from radixcheck.live.judging import judged_promises
 from radixcheck.live.naming import Words
 from radixcheck.live.nodes import Node
-from radixcheck.live.recording import LAST, Walk, manner_of, tap
-from radixcheck.live.tape import WORK_PER_NODE, Called
-from radixcheck.live.taps import Look, Taps
+from radixcheck.live.recording import LAST, Walk, is_empty, manner_of, sizes_of, tap
+from radixcheck.live.tape import LOST, WORK_PER_NODE, Called
+from radixcheck.live.taps import LOOKING, Taps
 from radixcheck.rules import Violation
 from radixcheck.trace import Found, Trace, save
 
@@ -73,7 +76,11 @@ class Watch:
         nodes = _stored_now(cache, manner)
         self._manner = manner = _as_far_as_seen(manner, nodes)
         self._every, self._to, self._then = every, to, then
-        self._following = follow(manner, words, last, nodes)
+        known = manner.walk is not None or manner.level is not None
+        empty = known or is_empty(cache, manner.capabilities) is True
+        names = MOST_NAMES[getattr(manner.capabilities, "namespaces", "absent")]
+        excuses = Excuses(words, most_names=names, began_empty=empty)
+        self._following = follow(manner, words, last, nodes, excuse=excuses)
         self._pending: list[Called] = []
         self._next_walk = SELDOM + WORK_PER_NODE * len(nodes)
         self.calls = 0
@@ -83,9 +90,25 @@ class Watch:
         self.lost = ""
         """Why nothing is judged any more, if it is not."""
         self._name = type(cache).__name__
+        self._ordered = False
+        """Whether the order of evictions is judged."""
         self._taps = Taps(self._note, kept)
-        self._taps.look = look(cache, manner, self._taps)
+        self._attend(cache, manner)
         tap(self._taps, cache, manner, pool=True)
+
+    def _attend(self, cache: Any, manner: Manner) -> None:
+        """Say what is looked at besides the calls, and who is told of what."""
+        taps = self._taps
+        taps.doubt, taps.within, taps.ending = self._doubt, self._within, self._last_words
+        if manner.level is not None:
+            taps.look = manner.level.look(taps)
+            return
+        sizes = sizes_of(cache, manner.capabilities)
+        taps.look = lambda kind, given: sizes()
+        told = [each for each in sizes() if each is not None]
+        if told and all(type(each) is int for each in told):  # no device waits for a comparison
+            taps.glance = sizes
+        self._ordered = judged_promises(manner.capabilities).eviction != "unspecified"
 
     # ---- as a context --------------------------------------------------------------------
 
@@ -100,6 +123,9 @@ class Watch:
     ) -> None:
         if kind is None:
             self.check()
+        elif self._taps.listening:
+            self._then = "warn" if self._then == "raise" else self._then  # one error is enough
+            self._guarded()
         self.stop()
 
     def stop(self) -> None:
@@ -141,20 +167,38 @@ class Watch:
         if len(self._pending) >= self._every:
             self._judge()
 
+    def _doubt(self, why: str) -> None:
+        """What follows cannot be judged."""
+        self._pending.append((LOST, (why,), None, None))
+
+    def _within(self, outer: str, inner: str) -> None:
+        """A tree has called itself. A match does nothing that shows, but where the order of
+        evictions hangs on it."""
+        if self._manner.level is None and (inner != "match_prefix" or self._ordered):
+            during = "asking for its sizes" if outer == LOOKING else f"a call of {outer}"
+            self._doubt(f"{during} made a call of {inner}: nobody can tell which did what")
+
+    def _last_words(self) -> None:
+        """Before a fault in radixcheck ends it all, judge what came before."""
+        if self._pending and self._taps.listening:
+            try:
+                self._judge()
+            except Violated:
+                raise
+            except Exception:
+                self._pending.clear()  # the fault at hand is told already
+
     def _guarded(self, *, walking: bool = False) -> None:
         try:
             self._judge(walking=walking)
-        except Violated:
-            raise
-        except Exception as error:
-            self._taps.give_up(error)
+        except BaseException as error:
+            self._taps.fault(error)
 
     def _judge(self, *, walking: bool = False) -> None:
         """Judge what has come; a fault in here is the business of the caller."""
+        if walking:
+            self._taps.compare()
         calls, self._pending = self._pending, []
-        if self._taps.turns:
-            self._give_up("a second thread called: nobody can tell in which order things happened")
-            return
         try:
             found = next(self._following.judge(calls), None)
         except Lost as lost:
@@ -202,21 +246,6 @@ class Watch:
             warnings.warn(f"radixcheck: {error}{trouble}", RuntimeWarning, stacklevel=6)
 
 
-def look(cache: Any, manner: Manner, taps: Taps) -> Look:
-    """Return what is looked at after each call: of a tree, the sizes that cost it nothing."""
-    if manner.level is not None:
-        return manner.level.look(taps)
-    sizes = _sizes(cache, manner.capabilities)
-    return lambda kind, given: sizes()
-
-
-def _sizes(cache: Any, can: Capabilities) -> Callable[[], tuple[Any, ...]]:
-    asks = [
-        getattr(cache, name, None) if getattr(can, name) == "present" else None for name in SIZES
-    ]
-    return lambda: tuple([None if ask is None else ask() for ask in asks])
-
-
 def _stored_now(cache: Any, manner: Manner) -> list[Node]:
     """List what is stored already.
 
@@ -231,7 +260,7 @@ def _stored_now(cache: Any, manner: Manner) -> list[Node]:
                 f"slots of the {type(cache).__name__} are held, and nobody can see by whom: watch "
                 "it from the start"
             )
-    elif any(_sizes(cache, manner.capabilities)()):
+    elif is_empty(cache, manner.capabilities) is False:
         raise ValueError(
             f"the {type(cache).__name__} is not empty, and nobody can see what it stores: watch it "
             "from the start, or say how to `walk` it"

@@ -56,7 +56,7 @@ class Writer(Protocol):
         """Whether a call was one that no caller should make."""
         ...
 
-    def write(self, call: Called) -> list[AnyOperation]:
+    def write(self, called: Called) -> list[AnyOperation]:
         """Return the operations of one call."""
         ...
 
@@ -96,9 +96,9 @@ class PoolWriter:
         """Return none: all is known at once."""
         return set()
 
-    def write(self, call: Called) -> list[AnyOperation]:
+    def write(self, called: Called) -> list[AnyOperation]:
         """Return the operations of one call: several, if it names slots of several allocs."""
-        kind, given, answer, _ = call
+        kind, given, answer, _ = called
         match kind:
             case "alloc":
                 return [self._alloc(given[0], answer)]
@@ -192,9 +192,9 @@ class RequestsWriter:
         decodes = {each.decode for each in requests if each.decode is not None}
         return decodes | {each.arrived[0] for each in requests}
 
-    def write(self, call: Called) -> list[AnyOperation]:
+    def write(self, called: Called) -> list[AnyOperation]:
         """Return the operations of one call."""
-        kind, given, answer, _ = call
+        kind, given, answer, _ = called
         self._said = []
         match kind:
             case "match":
