@@ -143,8 +143,14 @@ def _asked(home: Path, recipe: Recipe, compiler: str, flags: Sequence[str]) -> P
 
 
 def _check_sanitized(library: Path, recipe: Recipe) -> None:
-    """See that a folder has not put flags of its own in the place of ours, and judges blindly."""
-    if {"address", "thread"} & {*recipe.sanitize} and not sanitizers.names_runtime(library):
+    """See that a folder has not put flags of its own in the place of ours, and judges blindly. What
+    is built to guide a fuzzer is linked with no runtime: the fuzzer brings it."""
+    if COVERAGE in recipe.sanitize:
+        blind = not sanitizers.tells_coverage(library)
+    else:
+        wanted = {"address", "thread"} & {*recipe.sanitize}
+        blind = bool(wanted) and not sanitizers.names_runtime(library)
+    if blind:
         raise BuildError(
             f"{recipe.path} does not build with --sanitize {','.join(recipe.sanitize)}",
             'flags that its CMakeLists.txt sets, it must add to ours: "${CMAKE_CXX_FLAGS} -Wall"',
