@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 KEPT = HERE / "history.csv"
 COLUMNS = ("day", "commit", "machine", "benchmark", "figure", "value", "bar")
 
-FIGURE = re.compile(r"(?P<figure>.+): (?P<value>[\d.,]+)[^:]*\(bar (?P<bar>[\d.,]+)")
+FIGURE = re.compile(r"(?P<figure>.+): .*?(?P<value>[\d.,]+)[^\d(]*\(bar (?P<bar>[\d.,]+)")
 
 
 def main(script: str, *arguments: str) -> int:
@@ -48,7 +48,7 @@ def _rows(benchmark: str, lines: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _commit() -> str:
-    asked = "git", "-C", str(HERE), "describe", "--always", "--dirty"
+    asked = "git", "-C", str(HERE), "rev-parse", "--short", "HEAD"
     return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
 
 
