@@ -96,8 +96,8 @@ class Dictation(BareCaller):
             self.steps.append(("insert", None, (tokens, slots.clone())))
             return insert(tokens, slots)
 
-        target.insert = noted_insert  # type: ignore[method-assign, assignment]
-        target.match_prefix = match  # type: ignore[method-assign]
+        target.insert = noted_insert  # type: ignore[method-assign, assignment]  # as a tap
+        target.match_prefix = match  # type: ignore[method-assign]  # as a tap
 
     def note(self, operation: AnyOperation) -> None:
         """Apply an operation; an insert notes itself, since only then its slots are known."""

@@ -192,7 +192,7 @@ def _start(command: str) -> subprocess.Popen[bytes]:
             stderr=subprocess.PIPE,
             start_new_session=True,
             # One system call, ready before the fork: no lock that a thread holds can stop it.
-            preexec_fn=_die_with_parent() if sys.platform == "linux" else None,  # noqa: PLW1509
+            preexec_fn=_die_with_parent() if sys.platform == "linux" else None,  # noqa: PLW1509 - see above
         )
     except OSError as error:
         raise ValueError(f"{words[0]!r} cannot be started: {error.strerror}") from None

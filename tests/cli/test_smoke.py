@@ -27,7 +27,7 @@ Target: TypeAlias = Callable[..., Any]
 def altered(base: Target, **changes: Any) -> Target:
     """Make a factory whose targets have other methods and capabilities than those of `base`."""
 
-    class Altered(base):  # type: ignore[misc, valid-type]
+    class Altered(base):  # type: ignore[misc, valid-type]  # given at run time
         def __init__(self, *arguments: Any, **keywords: Any) -> None:
             super().__init__(*arguments, **keywords)
             told = {name: value for name, value in changes.items() if not callable(value)}

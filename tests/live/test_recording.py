@@ -166,7 +166,7 @@ def test_a_recording_that_goes_to_a_file_has_everything_at_any_time(tmp_path: Pa
 
 def test_a_call_that_raises_is_in_the_trace_and_raises() -> None:
     cache = Radix()
-    cache.evict = _failing  # type: ignore[method-assign]
+    cache.evict = _failing  # type: ignore[method-assign]  # before it is tapped
     with radixcheck.record(cache) as recording, pytest.raises(ZeroDivisionError):
         cache.evict(3)
     assert recording.trace().operations == (Evict(3),)

@@ -175,7 +175,7 @@ def test_a_key_is_read_token_by_token_whatever_holds_it(kind: str) -> None:
     with radixcheck.record(cache, keep_tokens=True) as recording:
         watched = cache.insert(make([3, 4, 5]), [1, 2, 3])
         watched += cache.match_prefix(make([3, 4, 6])).length
-    keys = [each.tokens for each in recording.trace().operations]  # type: ignore[union-attr]
+    keys = [each.tokens for each in recording.trace().operations]  # type: ignore[union-attr]  # keyed
     assert (watched, keys) == (2, [(3, 4, 5), (3, 4, 6)])
 
 
@@ -238,7 +238,7 @@ def test_a_name_and_the_tuple_of_it_are_two_namespaces(keep_tokens: bool) -> Non
     watched = _named_alike(Named(), keep_tokens)
     assert outcome(watched) == SPARED
     insert, match = watched.trace().operations
-    assert insert.namespace != match.namespace  # type: ignore[union-attr]
+    assert insert.namespace != match.namespace  # type: ignore[union-attr]  # both are keyed
 
 
 def test_a_cache_that_takes_them_for_one_is_not_accused() -> None:
@@ -642,7 +642,7 @@ def test_stop_leaves_what_somebody_else_has_put_on_later() -> None:
         seen.append(tokens)
         return inner(tokens, slots)
 
-    cache.insert = counted  # type: ignore[method-assign]
+    cache.insert = counted  # type: ignore[method-assign]  # somebody's wrapper
     watched.stop()
     cache.insert([1], [1])
     assert (seen, len(cache.slots), "evict" in vars(cache)) == ([[1]], 1, False)
