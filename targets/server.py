@@ -191,8 +191,8 @@ def _start(command: str) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            # One system call, ready before the fork: no lock that a thread holds can stop it.
-            preexec_fn=_die_with_parent() if sys.platform == "linux" else None,  # noqa: PLW1509 - see above
+            # PLW1509: one system call, ready before the fork: no lock of a thread can stop it.
+            preexec_fn=_die_with_parent() if sys.platform == "linux" else None,  # noqa: PLW1509
         )
     except OSError as error:
         raise ValueError(f"{words[0]!r} cannot be started: {error.strerror}") from None

@@ -435,6 +435,6 @@ def test_a_cache_in_mid_life_is_refused() -> None:
 
 def test_promises_of_another_level_are_refused() -> None:
     cache = RadixRequests()
-    cache.pool.capabilities = Capabilities()  # type: ignore[assignment]  # a tree's: that is the test
+    cache.pool.capabilities = Capabilities()  # type: ignore[assignment]  # a tree's
     with pytest.raises(ValueError, match=r"PoolPaged promise\? Say capabilities=PoolCap"):
         radixcheck.record(cache)

@@ -175,7 +175,7 @@ def test_a_key_is_read_token_by_token_whatever_holds_it(kind: str) -> None:
     with radixcheck.record(cache, keep_tokens=True) as recording:
         watched = cache.insert(make([3, 4, 5]), [1, 2, 3])
         watched += cache.match_prefix(make([3, 4, 6])).length
-    keys = [each.tokens for each in recording.trace().operations]  # type: ignore[union-attr]  # keyed
+    keys = [each.tokens for each in recording.trace().operations]  # type: ignore[union-attr]  # key
     assert (watched, keys) == (2, [(3, 4, 5), (3, 4, 6)])
 
 
