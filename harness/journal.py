@@ -77,16 +77,18 @@ class _CountingClock(Clock):
         self._last = last
 
     def advance(self) -> float:
+        self._cells[CALLS] = calls = self._cells[CALLS] + 1
         reading = super().advance()
-        self._cells[CALLS] += 1
-        if self._cells[CALLS] == self._last:
+        if calls == self._last:
             raise Stopped(reading)
         return reading
 
     def counted(self, method: Method) -> Method:
+        cells, last = self._cells, self._last
+
         def call() -> Any:
-            self._cells[CALLS] += 1
-            if self._cells[CALLS] == self._last:
+            cells[CALLS] = calls = cells[CALLS] + 1
+            if calls == last:
                 raise Stopped(self.reading)
             return method()
 

@@ -4,7 +4,7 @@ operations run out."""
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -242,12 +242,17 @@ def _until(deadline: float, times: int) -> Iterator[int]:
 
 
 def begun(host: Host, traces: Iterator[Trace]) -> Iterator[Trace]:
-    """Yield `traces`, each being judged already while the one after it is generated."""
-    following = next(traces, None)
-    while (trace := following) is not None:
+    """Yield `traces`, each being judged already while those after it are generated.
+
+    One more is begun than is waited for, so that whoever judges need not wait for the next.
+    """
+    waiting: deque[Trace] = deque()
+    for trace in traces:
         host.begin(trace)
-        following = next(traces, None)
-        yield trace
+        waiting.append(trace)
+        if len(waiting) > 1:
+            yield waiting.popleft()
+    yield from waiting
 
 
 def judge(host: Host, trace: Trace, report: Report) -> Verdict:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain as concatenate
+from itertools import compress, count
+from operator import ne
 
 from radixcheck.capabilities import Capabilities
 from radixcheck.operations import Namespace, Tokens
@@ -34,15 +36,25 @@ from radixcheck.reference.positions import (
 class Found:
     """The longest stored prefix of a key."""
 
-    __slots__ = ("end", "length", "path", "slots")
+    __slots__ = ("end", "length", "slots")
 
-    def __init__(self, path: list[Position], slots: list[int]) -> None:
-        self.path = path
-        """The positions along the key, the shortest prefix first."""
+    def __init__(self, end: Position | None, slots: list[int]) -> None:
+        self.end = end
         self.slots = slots
         """One per token."""
-        self.end = path[-1] if path else None
         self.length = len(slots)
+
+    @property
+    def path(self) -> list[Position]:
+        """The positions along the key, the shortest prefix first."""
+        return [] if self.end is None else [*ancestry(self.end)][::-1]
+
+    def passes(self, position: Position) -> bool:
+        """Tell whether `position` lies on the way to the end."""
+        end = self.end
+        while end is not None and end.length > position.length:
+            end = end.parent
+        return end is position
 
 
 GONE: list[int] = []
@@ -80,7 +92,7 @@ class Model:
         """Tokens that a lock surely covers."""
         self.maybe_tokens = 0
         """Tokens that a lock may cover, where a match does not cut edges."""
-        self._last_found = Found([], [])
+        self._last_found = Found(None, [])
         self._last_namespace: Namespace = ()
         self._last_key: Tokens | None = None
         """The last key that was looked for; None if another answer may be right by now."""
@@ -95,26 +107,22 @@ class Model:
         """Return the longest stored prefix of `tokens`. It is to be read, not changed."""
         if tokens is self._last_key and namespace == self._last_namespace:
             return self._last_found  # an insert often brings the key of the match before
-        path, slots = (
-            self._follow(tokens, self.roots[namespace]) if namespace in self.roots else ([], [])
-        )
-        self._last_key, self._last_namespace = tokens, namespace
-        self._last_found = Found(path, slots)
-        return self._last_found
+        root = self.roots.get(namespace)
+        found = Found(None, []) if root is None else self._follow(tokens, root)
+        self._last_key, self._last_namespace, self._last_found = tokens, namespace, found
+        return found
 
-    def _follow(self, tokens: Tokens, position: Position) -> tuple[list[Position], list[int]]:
-        path: list[Position] = []
-        slots: list[int] = []
+    def _follow(self, tokens: Tokens, root: Position) -> Found:
+        position, slots = root, list[int]()
         start, size = 0, self.page_size
         while (below := position.children.get(tokens[start : start + size])) and below.slots:
             end = below.length
             if end - start > size and tokens[start:end] != below.run:
                 below = self._cut(below, _common(below.run, tokens[start:end], size))
                 end = len(tokens)  # no need to look any further
-            path.append(below)
             slots += below.slots
             position, start = below, end
-        return path, slots
+        return Found(None if position is root else position, slots)
 
     def tokens_of(self, position: Position) -> int:
         """Count the tokens of one position, every copy of its run."""
@@ -144,6 +152,14 @@ class Model:
         while position.parent is not None:
             position = position.parent
         return self._names[position]
+
+    def ends(self, position: Position, tokens: Tokens, namespace: Namespace) -> bool:
+        """Tell whether `tokens` is the whole key of `position`, which may be gone."""
+        while (above := position.parent) is not None:
+            if tokens[above.length : position.length] != position.run:
+                return False
+            position = above
+        return self._names[position] == namespace
 
     # ---- what happened -------------------------------------------------------------------
 
@@ -458,12 +474,7 @@ class Model:
 
 
 def _common(run: Tokens, tokens: Tokens, size: int) -> int:
-    """Return how many leading tokens two runs share, in whole pages; the first page they do."""
-    shared, known = 1, min(len(run), len(tokens)) // size
-    while shared < known:
-        middle = (shared + known + 1) // 2
-        if run[shared * size : middle * size] == tokens[shared * size : middle * size]:
-            shared = middle
-        else:
-            known = middle - 1
-    return shared * size
+    """Return how many leading tokens two runs share, in whole pages."""
+    unlike = compress(count(), map(ne, run, tokens))
+    shared = next(unlike, min(len(run), len(tokens)))
+    return shared - shared % size

@@ -82,7 +82,7 @@ def _lent(trial: Trial, handle: str, found: Found) -> list[int] | None:
     if held is None or not trial.alive(held):
         return None
     end = held.model.end
-    return found.slots[: held.model.length] if end is None or end in found.path else None
+    return found.slots[: held.model.length] if end is None or found.passes(end) else None
 
 
 def _judge_existing(trial: Trial, operation: Insert, actual: int, found: Found) -> None:

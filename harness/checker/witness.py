@@ -177,10 +177,10 @@ class Witness:
                 self._graves.setdefault(name, []).append(position)
 
     def _reinserted(self, operation: Insert) -> None:
-        model, key = self._model, operation.tokens[: self._model.aligned(operation.tokens)]
-        graves = self._graves.get((len(key), key[-self._page_size :]))
-        for grave in graves or ():
-            if model.key(grave) == key and model.namespace(grave) == operation.namespace:
-                del self._graves[len(key), key[-self._page_size :]]
+        key = operation.tokens[: self._model.aligned(operation.tokens)]
+        name = len(key), key[-self._page_size :]
+        for grave in self._graves.get(name, ()):
+            if self._model.ends(grave, key, operation.namespace):
+                del self._graves[name]
                 self.reached["reinserted-after-eviction"] += 1
                 return

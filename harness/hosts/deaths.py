@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from signal import Signals
 
@@ -14,26 +15,35 @@ _FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
 _FATAL = "Fatal Python error: "
 """What comes before the frames."""
 
+MOST_READ = 64_000
+"""Bytes of a target's last output that are looked at."""
+
 LAST_WORDS = 400
 """Characters of output that are shown."""
 
 
-def how(death: Died, said: str = "") -> str:
+def last_words(output: int) -> str:
+    """Read the end of the file to which a process wrote its output."""
+    start = max(0, os.fstat(output).st_size - MOST_READ)
+    return os.pread(output, MOST_READ, start).decode(errors="replace")
+
+
+def how(death: Died) -> str:
     """Say how a process ended: ``died of SIGSEGV``, ``exited with status 3``."""
     if death.limit == "memory":
         return f"took more than {death.allowed / 2**30:.3g} GiB of memory"
     if death.limit == "time":
         return f"gave no answer within {death.allowed:g} s"
-    if told := report(said):
+    if told := report(death.said):
         return f"was ended by a sanitizer: {told[0]}"
     return f"died of {_name(death)}" if death.signal else f"exited with status {death.status}"
 
 
-def cause(death: Died, said: str) -> str:
+def cause(death: Died) -> str:
     """Name a death, so that two of one kind have one name."""
     if death.limit:
         return "" if death.limit == "time" else "memory limit"
-    if told := report(said):
+    if told := report(death.said):
         return told[0]
     return _name(death) if death.signal else f"exit {death.status}"
 

@@ -47,7 +47,7 @@ class Host(Protocol):
         ...
 
     def begin(self, trace: Trace) -> None:
-        """Begin to judge a trace that will be checked next, and not thoroughly."""
+        """Begin to judge a trace that will be checked soon, and not thoroughly."""
         ...
 
     def check(self, trace: Trace, thorough: bool = True) -> Verdict:

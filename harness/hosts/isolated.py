@@ -142,7 +142,7 @@ class Isolated:
         try:
             return self._worker.ask(self._patience_s, name, *arguments, fresh=fresh)
         except Ended as end:
-            damaged = end.place == OUTSIDE and not end.death.limit
+            damaged = end.death.place == OUTSIDE and not end.death.limit
             if fresh or not (damaged or end.death.limit == "memory"):
                 raise
             answer = self._worker.ask(self._patience_s, name, *arguments, fresh=True)
@@ -158,18 +158,18 @@ class Isolated:
 
     def _unopened(self, end: Ended) -> TargetError:
         message = f"{self.source.name}: its process {end} while it was opened"
-        return TargetError(message, detail(end.said), "target")
+        return TargetError(message, detail(end.death.said), "target")
 
     # ---- deaths --------------------------------------------------------------------------
 
     def _broken(self, end: Ended, trace: Trace) -> Violation:
         """Say which rule a death breaks, at the operation that was running."""
-        if end.place == OUTSIDE or not trace.operations:
+        if end.death.place == OUTSIDE or not trace.operations:
             raise self._unopened(end) from end
-        place = len(trace.operations) - 1 if end.place == AFTER else end.place
-        kind, told, what = trace.operations[place].kind, detail(end.said), _what(end)
+        place = len(trace.operations) - 1 if end.death.place == AFTER else end.death.place
+        kind, told, what = trace.operations[place].kind, detail(end.death.said), _what(end)
         rule = "hang" if end.death.limit == "time" else "crash"
-        named = cause(end.death, end.said)
+        named = cause(end.death)
         return Violation(rule, kind, place, "an answer", what, told, cause=named)
 
     def _verdict(self, end: Ended, trace: Trace) -> Verdict:
@@ -188,7 +188,7 @@ class Isolated:
     def _until(self, end: Ended, trace: Trace) -> Replay:
         verdict = self._verdict(end, trace)
         try:
-            seen: Replay = self._ask("until", trace, end.calls)
+            seen: Replay = self._ask("until", trace, end.death.calls)
         except Ended:  # it comes sooner or later each time
             return Replay(verdict, ())
         if seen.verdict.violation is not None or not seen.steps:
@@ -202,7 +202,7 @@ class Isolated:
         try:
             tried: Tried | None = self._ask("claim", number)
         except Ended as end:
-            trouble = Trouble(f"its process {end}", "cache", detail(end.said))
+            trouble = Trouble(f"its process {end}", "cache", detail(end.death.said))
             return Tried(self._claims()[number], trouble)
         return tried
 
@@ -216,7 +216,7 @@ class Isolated:
 
 def _what(end: Ended) -> str:
     """Say how a process ended, and when, if not in the midst of a call."""
-    return f"{end}, when the target was let go" if end.place == AFTER else str(end)
+    return f"{end}, when the target was let go" if end.death.place == AFTER else str(end)
 
 
 def _with_echo(verdict: Verdict, echo: Ended, trace: Trace) -> Verdict:
@@ -225,7 +225,7 @@ def _with_echo(verdict: Verdict, echo: Ended, trace: Trace) -> Verdict:
     if verdict.violation is not None or not trace.operations:
         return verdict
     kind, actual = trace.operations[0].kind, f"{echo}, between two traces"
-    told = " ".join(filter(None, [ECHO, detail(echo.said)]))
-    what = cause(echo.death, echo.said)
+    told = " ".join(filter(None, [ECHO, detail(echo.death.said)]))
+    what = cause(echo.death)
     violation = Violation("crash", kind, 0, "an answer", actual, told, cause=what)
     return structs.replace(verdict, violation=violation, operations=1)

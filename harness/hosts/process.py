@@ -9,15 +9,15 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections import Counter
+from collections import Counter, deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from radixcheck.hosts.channel import Channel
-from radixcheck.hosts.deaths import detail, how
+from radixcheck.hosts.deaths import detail, how, last_words
 from radixcheck.hosts.wire import METHODS, Answer, Answered, Died, Failed, encode, read, read_answer
-from radixcheck.journal import BYTES, CALLS, OUTSIDE, PLACE, Cells, mapped
+from radixcheck.journal import BYTES, PLACE, mapped
 from radixcheck.registry import TargetError
 from radixcheck.sanitizers import environment
 from radixcheck.trace import Trace
@@ -28,9 +28,6 @@ KILLS_BORNE = 30
 SAME_BORNE = 3
 """So often at one and the same operation."""
 
-MOST_READ = 64_000
-"""Bytes of a target's last output that are looked at."""
-
 GRACE_S = 2.0
 
 IMPORT_S = 120.0
@@ -40,15 +37,9 @@ IMPORT_S = 120.0
 class Ended(Exception):
     """The process that judged is dead, and the reason lies in what it was asked."""
 
-    def __init__(self, death: Died, cells: Cells, said: str) -> None:
-        super().__init__(how(death, said))
+    def __init__(self, death: Died) -> None:
+        super().__init__(how(death))
         self.death = death
-        self.place = cells[PLACE]
-        """The operation that was running, or `OUTSIDE`."""
-        self.calls = cells[CALLS]
-        """How many calls had begun since the question came."""
-        self.said = said
-        """What was written to stdout and stderr last."""
 
 
 class Worker:
@@ -70,14 +61,17 @@ class Worker:
         self._cells = mapped(self._journal.fileno())
         self._variables: dict[str, str] = {}
         self._trace: Trace | None = None
-        self._begun: bytes | None = None
-        """A question that was sent, and whose answer nobody has waited for yet."""
+        self._asked: deque[bytes] = deque()
+        """Questions that were sent and are not answered yet, the first of them first."""
+        self._early: dict[bytes, Answer] = {}
+        """Answers that came before anybody waited for them, by their question."""
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._end: weakref.finalize[..., Any] | None = None
 
     def begin(self, patience_s: float, name: str, *arguments: Any) -> None:
-        """Ask, and do something else before the same question is asked again for its answer."""
+        """Ask, and do something else before the same question is asked again for its answer. A
+        worker turns to the next question as soon as it has answered one."""
         self._send(encode((patience_s, False, name, arguments)))
 
     def ask(self, patience_s: float, name: str, *arguments: Any, fresh: bool = False) -> Any:
@@ -101,9 +95,9 @@ class Worker:
                 answer = self._exchange(question)
             if not isinstance(answer, Died):
                 break
-            killed[self._cells[PLACE]] += 1
+            killed[answer.place] += 1
             if answer.signal != signal.SIGKILL or _is_enough(killed):
-                raise Ended(answer, self._cells, self._said())
+                raise Ended(answer)
             self.kills += 1
         if isinstance(answer, Answered):
             return METHODS[name].heard(read(METHODS[name].told, answer.value))
@@ -118,13 +112,23 @@ class Worker:
         """End the worker and all that it has started."""
         if self._end is not None:
             self._end()
-        self._process = self._channel = self._end = self._begun = None
+        self._process = self._channel = self._end = None
+        self._asked.clear()
+        self._early.clear()
 
     def _exchange(self, question: bytes) -> Answer:
         """Wait for the answer to a question, or for the end of whoever should give it."""
-        if self._begun != question:
+        if question in self._early:
+            return self._early.pop(question)
+        if question not in self._asked:
             self._send(question)
-        self._begun = None
+        while (answered := self._asked.popleft()) != question:
+            self._early[answered] = self._receive()
+            if not self._asked:  # they went with the worker
+                self._send(question)
+        return self._receive()
+
+    def _receive(self) -> Answer:
         assert self._process is not None and self._channel is not None
         try:
             told = self._channel.receive()
@@ -133,23 +137,21 @@ class Worker:
             raise
         if told is not None:
             return read_answer(told)
-        status = self._process.wait()
+        status, said = self._process.wait(), last_words(self._output.fileno())
+        place, calls = self._cells
         self.close()
         if -status != signal.SIGKILL:
             died = Died(signal=-status) if status < 0 else Died(status=status)
             message = f"{self._spec}: its process {how(died)} while it was imported"
-            raise TargetError(message, detail(self._said()), "target")
-        return Died(signal=signal.SIGKILL)
+            raise TargetError(message, detail(said), "target")
+        return Died(signal=signal.SIGKILL, place=place, calls=calls, said=said)
 
     def _send(self, question: bytes) -> None:
-        if self._begun is not None:  # somebody begun, and lost interest
-            self.close()
         if self._process is None:
             self._start()
         assert self._channel is not None
-        self._cells[PLACE], self._cells[CALLS] = OUTSIDE, 0
         self._channel.send(question)
-        self._begun = question
+        self._asked.append(question)
 
     def _start(self) -> None:
         ours, theirs = Channel.pair()
@@ -178,13 +180,8 @@ class Worker:
         assert self._channel is not None
         if not select.select([self._channel], [], [], IMPORT_S)[0]:
             message = f"{self._spec}: it was not imported within {IMPORT_S:.0f} s"
-            raise TargetError(message, detail(self._said()), "target")
+            raise TargetError(message, detail(last_words(self._output.fileno())), "target")
         self._channel.receive()  # that it is ready; if it has died, the next answer will tell
-
-    def _said(self) -> str:
-        size = os.fstat(self._output.fileno()).st_size
-        start = max(0, size - MOST_READ)
-        return os.pread(self._output.fileno(), MOST_READ, start).decode(errors="replace")
 
 
 def _is_enough(killed: Counter[int]) -> bool:

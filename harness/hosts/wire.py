@@ -25,6 +25,7 @@ from radixcheck.capabilities import AnyCapabilities, Capabilities, PoolCapabilit
 from radixcheck.claims import BY_LEVEL, Claim, Tried
 from radixcheck.claims.bench import Fault, Trouble
 from radixcheck.finding import Snapshot, Step
+from radixcheck.journal import OUTSIDE
 from radixcheck.levels import LEVELS
 from radixcheck.registry import Place, Source, TargetError, Value
 from radixcheck.rules import Violation
@@ -337,6 +338,12 @@ class Died(Struct, frozen=True, tag="died"):
     """The limit for which it was ended."""
     allowed: float = 0
     """What that limit was, in seconds or in bytes."""
+    place: int = OUTSIDE
+    """The operation that was running, or `OUTSIDE`, or `AFTER`."""
+    calls: int = 0
+    """How many calls had begun since the question came."""
+    said: str = ""
+    """What was written to stdout and stderr last."""
 
 
 Answer: TypeAlias = Answered | Failed | Died

@@ -20,12 +20,16 @@ import signal
 import sys
 import threading
 import time
+from collections import deque
 from typing import Literal, NamedTuple, NoReturn, TypeAlias
+
+from msgspec import structs
 
 from radixcheck.buffers import BadAnswer, legible
 from radixcheck.checker.calls import said
 from radixcheck.collecting import rare_collections
 from radixcheck.hosts.channel import Channel
+from radixcheck.hosts.deaths import last_words
 from radixcheck.hosts.here import Here
 from radixcheck.hosts.life import (
     alone,
@@ -57,6 +61,9 @@ WEIGH_EVERY = 16
 
 OPENING_S = 120.0
 """The patience while no operation runs: a target may be compiled before it opens."""
+
+SMALL = 1 << 15
+"""A question of fewer bytes fits into a channel, whether or not the other end reads."""
 
 MOST_SAID = 4_000_000
 """Bytes of output after which a target's words are forgotten, for it to begin anew."""
@@ -147,54 +154,90 @@ class _Worker:
         # Ignored, it would hide how a child ends. The target shall have what it has chosen.
         self._on_child = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._child: _Child | None = None
+        self._questions: deque[bytes] = deque()
+        """Those without an answer; the child has the first `_passed` of them."""
+        self._passed = 0
         self._answers = 0
 
     def serve(self) -> None:
         """Pass questions down and answers up."""
-        while (question := self._above.receive()) is not None:
-            answer = self._answer(question)
-            if answer is None:
+        while self._questions or self._hear():
+            if (answer := self._answer(self._questions[0])) is None:
                 break
+            self._questions.popleft()
+            self._passed = max(0, self._passed - 1)
             self._above.send(answer)
         if self._child is not None:
             self._child.end()
+
+    def _hear(self) -> bool:
+        """Take in one more question; False where nobody wants to know anything any more."""
+        if (question := self._above.receive()) is None:
+            return False
+        self._questions.append(question)
+        return True
 
     def _answer(self, question: bytes) -> bytes | None:
         """Return the child's answer, or how it died; None where nobody wants to know any more."""
         patience_s, fresh, *_ = read_question(question)
         if fresh and self._child is not None:
-            self._child.end()
-            self._child = None
-        _forget(self._output)
+            self._lose(self._child).end()
         child = self._child = self._child or self._fork()
-        child.channel.send(question)
+        if not self._passed:
+            self._pass_on(child, question)
         watch = _Watch(child.pid, patience_s, self._memory_bytes, self._output)
-        while not (ready := _ready(child.channel, self._above)):
-            if has_ended(child.pid) and not _ready(child.channel):
-                self._child = None  # what it has forked still holds its end of the channel
-                return encode(_death(child.buried()))
-            if limit := watch.exceeded():
-                return self._ended(limit, patience_s)
-        if self._above in ready:
-            return None
+        while child.channel not in (ready := _ready(child.channel, self._above)):
+            if ready:
+                if not self._hear():
+                    return None
+                self._prepare(child)
+            if not ready and has_ended(child.pid) and not _ready(child.channel):
+                return self._died(child)  # what it has forked still holds its end of the channel
+            if not ready and (limit := watch.exceeded()):
+                return self._ended(child, limit, patience_s)
         if (answer := child.channel.receive()) is None:
-            self._child = None
-            return encode(_death(child.buried()))
+            return self._died(child)
         self._answers += 1
         if self._answers % WEIGH_EVERY == 0 and watch.is_too_big():
-            self._child = None  # grown over many traces, which is the fault of none
-            child.end()
+            self._lose(child).end()  # grown over many traces, which is the fault of none
         return answer
 
-    def _ended(self, limit: Limit, patience_s: float) -> bytes:
-        child, self._child = self._child, None
-        assert child is not None
+    def _prepare(self, child: _Child) -> None:
+        """Pass on what comes after the question that is answered now, if the child need not take it
+        out of the way, nor be another one: then it has no reason to wait."""
+        further = self._questions[self._passed]
+        _, fresh, *_ = read_question(further)
+        if not fresh and self._passed == 1 and len(further) < SMALL:
+            self._pass_on(child, further)
+
+    def _pass_on(self, child: _Child, question: bytes) -> None:
+        child.channel.send(question)
+        self._passed += 1
+
+    def _lose(self, child: _Child) -> _Child:
+        """Have no child any more; the next one knows no question."""
+        self._child, self._passed = None, 0
+        return child
+
+    def _died(self, child: _Child) -> bytes:
+        status = self._lose(child).buried()
+        if os.WIFSIGNALED(status):
+            return self._told(Died(signal=os.WTERMSIG(status)))
+        return self._told(Died(status=os.WEXITSTATUS(status)))
+
+    def _ended(self, child: _Child, limit: Limit, patience_s: float) -> bytes:
         if limit == "time":
             os.kill(child.pid, signal.SIGUSR1)
             select.select([child.channel], [], [], TOLD_S)
-        child.end()
+        self._lose(child).end()
         allowed = patience_s if limit == "time" else self._memory_bytes
-        return encode(Died(limit=limit, allowed=allowed))
+        return self._told(Died(limit=limit, allowed=allowed))
+
+    def _told(self, death: Died) -> bytes:
+        """Encode a death, with what is known of the moment."""
+        place, calls = JOURNAL.cells
+        said = last_words(self._output)
+        return encode(structs.replace(death, place=place, calls=calls, said=said))
 
     def _fork(self) -> _Child:
         ours, theirs = Channel.pair()
@@ -206,17 +249,11 @@ class _Worker:
         signal.signal(signal.SIGCHLD, self._on_child)
         self._above.close()
         ours.close()
-        _judge(Here(self._source), theirs)
+        _judge(Here(self._source), theirs, self._output)
 
 
 def _ready(*channels: Channel) -> list[Channel]:
     return select.select(channels, [], [], LOOK_EVERY_S)[0]
-
-
-def _death(wait_status: int) -> Died:
-    if os.WIFSIGNALED(wait_status):
-        return Died(signal=os.WTERMSIG(wait_status))
-    return Died(status=os.WEXITSTATUS(wait_status))
 
 
 def _forget(output: int) -> None:
@@ -259,9 +296,11 @@ class _Watch:
 
 
 @rare_collections()
-def _judge(host: Here, above: Channel) -> NoReturn:
+def _judge(host: Here, above: Channel, output: int) -> NoReturn:
     """Answer one question after the other, until this process dies of one."""
     while (question := above.receive()) is not None:
+        JOURNAL.cells[PLACE], JOURNAL.cells[CALLS] = OUTSIDE, 0
+        _forget(output)
         above.send(_tried(host, question))
     os._exit(0)
 

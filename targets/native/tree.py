@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from ctypes import byref, c_int64, c_uint64, c_void_p
+from ctypes import byref, c_int64, c_uint64
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any, NoReturn
@@ -30,6 +30,7 @@ from radixcheck.targets.native.abi import (
     Matched,
     Node,
     Show,
+    there,
 )
 
 FIRST_CAPACITY = 256
@@ -72,8 +73,8 @@ class NativeTree:
 
     def __init__(self, library: Library, config: Config) -> None:
         self._library = library
-        self._tree = tree = library.create(config)
-        self.capabilities = promised(library.capabilities(tree), library.has)
+        self._tree = library.create(config)
+        self.capabilities = promised(library.capabilities(self._tree), library.has)
         self._page_size = self.capabilities.page_size
         self._tells_deltas = self.capabilities.deltas == "present"
         self._stored_tokens = 0
@@ -88,13 +89,15 @@ class NativeTree:
         self._num_tokens, self._handle, self._delta = c_int64(), c_uint64(), c_int64()
         self._make_room(FIRST_CAPACITY)
 
+        assert self._tree.value is not None
+        tree, counts = there(self._tree.value), there(address(self._counts))
         key, delta = byref(self._key), byref(self._delta)
         self._match = library.bind("match", tree, key, byref(self._matched))
         self._insert = library.bind("insert", tree, key, byref(self._given))
         self._evict = library.bind("evict", tree, self._num_tokens, byref(self._freed))
         self._inc = library.bind("inc", tree, self._handle, delta)
         self._dec = library.bind("dec", tree, self._handle, delta)
-        self._sizes = library.bind("sizes", tree, c_void_p(address(self._counts)))
+        self._sizes = library.bind("sizes", tree, counts)
         self._reset = library.bind("reset", tree)
 
     def __del__(self) -> None:

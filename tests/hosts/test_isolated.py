@@ -138,6 +138,19 @@ class Aborts(Radix):
         os.abort()
 
 
+class DiesOfNine(Radix):
+    """Says what it is given, and ends with it if that is a 9; takes long for an 8."""
+
+    def insert(self, tokens, slots):
+        print(f"given {tokens[0]}", flush=True)
+        if tokens[0] == 9:
+            os._exit(9)
+        if tokens[0] == 8:
+            import time
+            time.sleep(0.3)
+        return super().insert(tokens, slots)
+
+
 class Damages(Radix):
     """The first caches that a process makes go well, and damage it; a later one ends it."""
 
@@ -544,6 +557,52 @@ def test_the_last_words_before_an_abort_are_told(isolate: Isolate, own: str) -> 
     violation = isolate(f"{own}:Aborts").check(Trace((Insert((1,)), Evict(1)))).violation
     assert violation is not None
     assert violation.detail.startswith("pinned twice! (in evict, ")
+
+
+FATAL_NINE, FINE_ONE = Trace((Insert((9,)),)), Trace((Insert((1,)), MatchPrefix((1,))))
+
+
+def died_of_nine(host: Isolated) -> bool:
+    verdict = host.check(FATAL_NINE, thorough=False)
+    return getattr(verdict.violation, "detail", "") == "given 9"
+
+
+def test_what_was_begun_behind_a_fatal_trace_is_judged_all_the_same(
+    isolate: Isolate, own: str
+) -> None:
+    host = isolate(f"{own}:DiesOfNine")
+    for trace in (FATAL_NINE, FINE_ONE, FATAL_NINE):
+        host.begin(trace)
+    assert died_of_nine(host)
+    assert host.check(FINE_ONE, thorough=False).operations == 2
+    assert died_of_nine(host)
+
+
+def test_who_asks_something_else_meanwhile_gets_the_answer_to_that(
+    isolate: Isolate, own: str
+) -> None:
+    host = isolate(f"{own}:DiesOfNine")
+    host.begin(FATAL_NINE)
+    host.begin(FINE_ONE)
+    assert len(host.replay(FINE_ONE).steps) == 2
+    assert died_of_nine(host)
+    assert host.check(FINE_ONE, thorough=False).operations == 2
+
+
+@LINUX
+@pytest.mark.parametrize("place", [0, -1], ids=["the worker", "its child"])
+def test_what_was_begun_is_begun_again_if_somebody_ends_the_process(
+    isolate: Isolate, own: str, place: int
+) -> None:
+    host, slow = isolate(f"{own}:DiesOfNine"), Trace((Insert((8,)),))
+    host.check(FINE_ONE)
+    host.begin(slow)
+    host.begin(FINE_ONE)
+    time.sleep(0.1)
+    os.kill(family(os.getpid())[place], signal.SIGKILL)
+    assert host.check(slow, thorough=False).violation is None
+    assert host.check(FINE_ONE, thorough=False).operations == 2
+    assert host.kills == 1
 
 
 def test_a_process_that_is_damaged_is_no_target_that_cannot_be_opened(
