@@ -113,8 +113,8 @@ class Model:
         return found
 
     def _follow(self, tokens: Tokens, root: Position) -> Found:
-        position, slots = root, list[int]()
-        start, size = 0, self.page_size
+        slots: list[int] = []
+        position, start, size = root, 0, self.page_size
         while (below := position.children.get(tokens[start : start + size])) and below.slots:
             end = below.length
             if end - start > size and tokens[start:end] != below.run:
