@@ -197,6 +197,16 @@ def test_a_page_is_no_wider_than_its_window(
 
 @needs_browser
 @pytest.mark.slow
+def test_the_name_of_a_target_is_broken_where_a_phone_ends(
+    show: Callable[..., Any], make: Make, found: FindingPart
+) -> None:
+    seen = show(make([found], spec="./tests/radix/our_own_radix_cache.py:Target"), width=390)
+    cut = "(title => title.scrollWidth > title.clientWidth)(document.querySelector('h1'))"
+    assert not seen.run(cut)
+
+
+@needs_browser
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_key_of_3000_tokens_is_short_until_it_is_asked_for(
     show: Callable[..., Any], make: Make, long_found: FindingPart, width: int
