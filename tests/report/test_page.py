@@ -119,7 +119,8 @@ def show(window: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
 
 STEP = "document.querySelector('.stepper').dataset.step"
-WIDER = "document.documentElement.scrollWidth > innerWidth"
+WIDTH = "document.documentElement.scrollWidth"
+"""Not to be held against `innerWidth`: a phone's window grows with what is in it."""
 
 
 @needs_browser
@@ -192,7 +193,7 @@ def test_a_wrong_answer_is_shown_below_what_is_stored_for_the_key(
 def test_a_page_is_no_wider_than_its_window(
     show: Callable[..., Any], make: Make, found: FindingPart, findings: int, width: int, dark: bool
 ) -> None:
-    assert not show(make([found] * findings), width=width, dark=dark).run(WIDER)
+    assert show(make([found] * findings), width=width, dark=dark).run(WIDTH) == width
 
 
 @needs_browser
@@ -200,9 +201,8 @@ def test_a_page_is_no_wider_than_its_window(
 def test_the_name_of_a_target_is_broken_where_a_phone_ends(
     show: Callable[..., Any], make: Make, found: FindingPart
 ) -> None:
-    seen = show(make([found], spec="./tests/radix/our_own_radix_cache.py:Target"), width=390)
-    cut = "(title => title.scrollWidth > title.clientWidth)(document.querySelector('h1'))"
-    assert not seen.run(cut)
+    named = make([found], spec="./tests/radix/our_own_radix_cache.py:Target")
+    assert show(named, width=390).run(WIDTH) == 390
 
 
 @needs_browser
@@ -215,7 +215,7 @@ def test_a_key_of_3000_tokens_is_short_until_it_is_asked_for(
     count = "document.querySelectorAll('.picture .cell').length"
     short = window.run(count)
     window.run("document.querySelector('.picture .gap').click()")
-    assert (True, 3001, False) == (short < 20, window.run(count), window.run(WIDER))
+    assert (True, 3001, width) == (short < 20, window.run(count), window.run(WIDTH))
 
 
 @needs_browser
@@ -240,7 +240,7 @@ def test_500_findings_are_filtered_by_words(
 def test_an_attack_is_only_read(show: Callable[..., Any], attack: Document, width: int) -> None:
     window = show(attack, width=width)
     window.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    assert (0, False) == (window.run("document.querySelectorAll('img').length"), window.run(WIDER))
+    assert (0, width) == (window.run("document.querySelectorAll('img').length"), window.run(WIDTH))
     links = "[...document.querySelectorAll('a')].map((each) => each.protocol)"
     assert ["https:"] == window.run(links)
     assert not window.run("/[\\u202e\\u0007\\u001b]/.test(document.body.innerText)")
