@@ -96,6 +96,15 @@ class Capabilities(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         bool, _bends("Whether a parent always outlives its children.", "orphaned-suffix")
     ] = True
 
+    depth: Annotated[
+        Literal["call-stack", "any"],
+        _bends(
+            "How many edges a path may have: as many as calls may be nested, or any number.",
+            "unexpected-error",
+            "crash",
+        ),
+    ] = "call-stack"
+
     longest_match: Annotated[
         Literal["n", "n-1"],
         _bends(

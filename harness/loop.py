@@ -157,6 +157,10 @@ class ShrinkingInterrupted(KeyboardInterrupt):
         self.finding = finding
 
 
+class _OutOfTime(Exception):
+    """There is no more time to shrink a finding."""
+
+
 def investigate(
     host: Host,
     trace: Trace,
@@ -187,9 +191,10 @@ def investigate(
         return any(_fails(quick, candidate, violation) for _ in _until(deadline, tries))
 
     def still_fails(candidate: Trace) -> bool:
-        nonlocal smallest, unfinished
-        unfinished = time.monotonic() > deadline
-        if unfinished or not fails(candidate):
+        nonlocal smallest
+        if time.monotonic() > deadline:
+            raise _OutOfTime
+        if not fails(candidate):
             return False
         smallest = candidate
         return True
@@ -201,8 +206,10 @@ def investigate(
         if not flaky:
             shrunk = shrink(original, still_fails, supports=_freely(host.source)).trace
             smallest = tell_apart(shrunk, still_fails)
-    except ValueError:  # it failed a moment ago, and now it does not, or there is no more time
-        flaky = time.monotonic() <= deadline
+    except _OutOfTime:
+        unfinished = True
+    except ValueError:  # it failed a moment ago, and now it does not
+        flaky = True
     except KeyboardInterrupt:
         interrupted = True
     length = len(original.operations)

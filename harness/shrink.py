@@ -116,6 +116,8 @@ def tell_apart(trace: Trace, still_fails: Predicate) -> Trace:
     """
     keyed = [each for each in trace.operations if isinstance(each, Keyed)]
     keys = [operation.tokens for operation in keyed]
+    if max(map(len, keys), default=0) > FEW_TOKENS:
+        return trace
     ways = dict.fromkeys(key[:end] for key in keys for end in range(1, len(key) + 1))
     names = {way: way[-1] for way in ways}
     if len(names) > FEW_TOKENS:

@@ -18,6 +18,7 @@ from radixcheck.clock import Clock
 from radixcheck.finding import Pictured, Snapshot, Step
 from radixcheck.journal import AFTER, JOURNAL, OUTSIDE, PLACE, Stopped
 from radixcheck.levels import Judge, Level, level_of
+from radixcheck.nesting import evenly
 from radixcheck.operations import AnyOperation, Audit, Outcome, Unanswered
 from radixcheck.rules import Violation
 from radixcheck.trace import Config, Trace
@@ -108,6 +109,7 @@ class _Trial(Struct):
         self.judge.steps = film
         return film
 
+    @evenly()
     def run(self) -> Verdict:
         """Apply one operation after the other, up to the first that breaks a rule."""
         judge, violation, place, cells = self.judge, None, -1, JOURNAL.cells

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from radixcheck.capabilities import Capabilities
 from radixcheck.protocol import DumpedNode, Evicted, Factory, Match, Refused, Slots
-from radixcheck.targets.radix_paged import TOKEN_BYTES, Node, RadixPaged, Rank
+from radixcheck.targets.radix_paged import TOKEN_BYTES, Node, RadixPaged, Rank, shared_bytes
 
 HONEST: dict[str, Factory] = {}
 """Every honest near-miss whose libraries are installed, by name."""
@@ -102,6 +102,23 @@ class GrowsLeaves(RadixPaged):
         parent.run, parent.slots = parent.run + run, parent.slots + slots
         self._grow_evictable(len(slots))
         self._settle(parent)
+
+
+@honest
+class GoesDownByCalls(RadixPaged):
+    """Nests one call per edge of a path, as the first trees did."""
+
+    promises: ClassVar = {"depth": "call-stack"}
+
+    def _find(self, root: Node, key: bytes) -> tuple[list[Node], int]:
+        child = root.children.get(key[: self._page_bytes])
+        if child is None:
+            return [root], len(root.run)
+        shared = shared_bytes(child.run, key)
+        if shared < len(child.run):
+            return [root, child], shared - shared % self._page_bytes
+        path, end = self._find(child, key[shared:])
+        return [root, *path], end
 
 
 @honest

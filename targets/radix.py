@@ -55,6 +55,7 @@ class Radix:
             misuse="raises",
             clock="injected" if clock else "own",
             resolution_s=None if clock else 0.0,
+            depth="any",
             deterministic=True,
             deltas="present",
             protected_size="present",

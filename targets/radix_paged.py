@@ -196,6 +196,7 @@ class RadixPaged:
             "misuse": "raises",
             "clock": "injected-steps" if injected else "own",
             "resolution_s": None if injected else 0.0,
+            "depth": "any",
             "deterministic": True,
             "namespaces": "structured",
         }

@@ -82,6 +82,7 @@ class RadixTorch:
             misuse="raises",
             clock="injected" if clock else "own",
             resolution_s=None if clock else 0.0,
+            depth="any",
             deterministic=True,
             slots_as="torch",
             device=self._device,

@@ -39,6 +39,8 @@ from radixcheck.targets.liars import LIARS
 from radixcheck.trace import Trace
 from radixcheck.verdict import check, same_answers
 
+pytestmark = pytest.mark.slow
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 DOCUMENTS = {
     str(path.relative_to(CHECKOUT)): path.read_text(encoding="utf-8")

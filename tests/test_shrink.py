@@ -810,3 +810,8 @@ def test_tokens_stay_alike_where_the_failure_needs_it() -> None:
 
     apart = Trace((Insert((1, 2, 3)), Insert((1, 2)), MatchPrefix((1, 3)), Evict(1)))
     assert tell_apart(TRACE, ends_alike) == apart
+
+
+def test_tokens_of_a_long_key_stay_as_they_are() -> None:
+    long = Trace(tuple(Insert((1,) * length) for length in range(1, 200)))
+    assert tell_apart(long, lambda _: True) is long

@@ -9,10 +9,15 @@ from radixcheck.generate import mix
 from radixcheck.generate.activities import STORIES, Caller
 from radixcheck.generate.keys import Keys
 from radixcheck.generate.rounds import rounds
+from radixcheck.generate.stairs import stairs
 from radixcheck.operations import AnyOperation, Audit
 
 ROUNDS_EVERY = 16
 """One trace in this many goes round and round, where the target's memory can be looked at."""
+
+STAIRS_EVERY = 499
+"""One seed in this many makes the deepest path there is, where a target promises to bear that, at
+page size 1; fewer where keys are longer. A prime, so that no pattern of seeds avoids them all."""
 
 MOST_NAMES = {"absent": 0, "one": 1, "structured": 9}
 
@@ -37,6 +42,8 @@ def generate(
     rng = Random(seed)
     if capabilities.storage == "present" and rng.random() * ROUNDS_EVERY < 1:
         return (*rounds(rng, capabilities.page_size), Audit(seed & 0xFFFF))
+    if capabilities.depth == "any" and not (seed + 1) % (STAIRS_EVERY * capabilities.page_size):
+        return (*stairs(rng, capabilities.page_size), Audit(seed & 0xFFFF))
     weights = _possible(capabilities, misuse=misuse)
     chosen = mix.swarm(rng, weights) if swarm else mix.plain(weights)
     keys = Keys(

@@ -15,6 +15,8 @@ from radixcheck.registry import TargetError, resolve
 from radixcheck.targets.mutants import MUTANTS
 from radixcheck.verdict import check
 
+pytestmark = pytest.mark.slow
+
 CORRECT = ("radix", "radix-paged", "pool-counted", "pool-paged", "requests:radix-paged")
 TRACES = 40
 
@@ -33,7 +35,6 @@ def test_a_hunter_kills_an_easy_mutant_at_each_level(driver: str, id: str) -> No
     assert (True, True) == (trial.killed, 0 < trial.found <= trial.operations)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("driver", ["atheris", "atheris-hypothesis"])
 def test_atheris_hunts_in_a_process_of_its_own(driver: str) -> None:
     pytest.importorskip("atheris")

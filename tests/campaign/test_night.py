@@ -25,6 +25,8 @@ from radixcheck.loop import Budget
 from radixcheck.registry import resolve
 from radixcheck.trace import load, loads
 
+pytestmark = pytest.mark.slow
+
 PLANTED = "radix-first-release"
 OTHERWISE = f"{Path(__file__).with_name('otherwise.py')}:AlwaysOff"
 

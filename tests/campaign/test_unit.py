@@ -16,6 +16,8 @@ from radixcheck.known import Failure
 from radixcheck.registry import resolve
 from radixcheck.trace import Trace, dumps, loads
 
+pytestmark = pytest.mark.slow
+
 PLANTED = "radix-first-release"
 SIGNATURE = ("phantom-prefix", "match_prefix")
 

@@ -21,6 +21,8 @@ from radixcheck.campaign.unit import Task, work
 from radixcheck.cli import fuzz as command
 from radixcheck.report.document import Document, TargetPart
 
+pytestmark = pytest.mark.slow
+
 Call: TypeAlias = Callable[..., Result]
 Fuzz: TypeAlias = Callable[..., Result]
 
@@ -142,7 +144,6 @@ def test_what_was_found_in_isolation_is_replayed_there(fuzz: Fuzz) -> None:
     assert f"reproduce: {finding.reproduce}\n" in result.output
 
 
-@pytest.mark.slow
 def test_a_crash_is_replayed_in_isolation(fuzz: Fuzz) -> None:
     fuzz("radixcheck.targets.fatal:CutsWildly", "--max-ops", "1500", pool=Dying)
     (finding,) = told().findings

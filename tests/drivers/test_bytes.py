@@ -33,6 +33,8 @@ from radixcheck.operations import (
 from radixcheck.registry import resolve
 from radixcheck.trace import Config, Trace, dumps, loads
 
+pytestmark = pytest.mark.slow
+
 REGRESSIONS = packaged().entries
 BYTES = st.binary(max_size=200)
 

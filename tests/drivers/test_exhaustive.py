@@ -31,6 +31,8 @@ from radixcheck.targets.liars import LIARS
 from radixcheck.trace import Trace
 from radixcheck.verdict import check
 
+pytestmark = pytest.mark.slow
+
 Operations: TypeAlias = tuple[AnyOperation, ...]
 
 SMALL = Scope(operations=3, tokens=2, key_length=2)

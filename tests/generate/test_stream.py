@@ -15,6 +15,8 @@ from radixcheck.capabilities import Capabilities
 from radixcheck.generate import generate, mix
 from radixcheck.generate.activities import STORIES
 from radixcheck.generate.keys import RELATIONS, SHAPES, Keys
+from radixcheck.generate.stairs import STEPS
+from radixcheck.generate.stream import STAIRS_EVERY
 from radixcheck.operations import Audit, DecRef, IncRef, Insert, MatchPrefix, Reset, Tick
 from radixcheck.trace import Trace, dumps
 
@@ -55,6 +57,33 @@ def test_every_trace_ends_with_an_audit() -> None:
 def test_the_plain_mix_does_everything() -> None:
     kinds = Counter(type(each) for seed in range(20) for each in generate(seed, EVERYTHING, 200))
     assert all(kinds[kind] > 10 for kind in (MatchPrefix, Insert, IncRef, DecRef, Reset, Tick))
+
+
+DEEP = Capabilities(depth="any")
+
+
+def test_a_target_that_bears_any_depth_gets_it_now_and_then() -> None:
+    seeds = range(2 * STAIRS_EVERY)
+    assert 2 == sum(len(generate(seed, DEEP, 1)) > STEPS for seed in seeds)
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_every_page_of_a_deep_key_becomes_an_edge(page_size: int) -> None:
+    promised = Capabilities(depth="any", page_size=page_size)
+    keys = [
+        operation.tokens
+        for operation in generate(page_size * STAIRS_EVERY - 1, promised, 1)
+        if isinstance(operation, Insert | MatchPrefix)
+    ]
+    ends = {len(key) for key in keys}
+    assert (set(range(page_size, page_size * STEPS + 1, page_size)), 1) == (
+        ends,
+        len({key[:page_size] for key in keys}),
+    )
+
+
+def test_no_other_target_gets_a_deep_path() -> None:
+    assert STEPS > len(generate(STAIRS_EVERY - 1, Capabilities(), 1))
 
 
 def test_a_swarm_mix_leaves_much_out() -> None:

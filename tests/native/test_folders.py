@@ -19,6 +19,8 @@ from radixcheck.targets.native.build import Recipe, build
 from radixcheck.targets.native.radix_cpp import SOURCES
 from radixcheck.targets.native.tools import BuildError
 
+pytestmark = pytest.mark.slow
+
 Answer: TypeAlias = Callable[[], int]
 
 

@@ -29,7 +29,7 @@ TRIES = 40
 """Replicas that differ by chance may agree by chance: each time with the odds of a coin."""
 
 BEYOND_FUZZING = {"aibrix-2052-deep-key"}
-"""A key below a thousand of its own prefixes is longer than any trace."""
+"""A path of a thousand edges is made so seldom that a test has no time for it."""
 
 CORRECT: dict[type, list[str]] = {
     RadixArrays: ["radixcheck.targets.memory_liars:RadixArrays"],
