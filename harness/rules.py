@@ -220,7 +220,7 @@ _TABLE = (
     Rule(
         "structure",
         _CORRUPTION,
-        "the tree's own nodes contradict each other",
+        "the tree's own nodes contradict each other, or what is stored",
         "SGLang #36696, #35821",
     ),
     Rule("nondeterminism", _FAILURE, "the same trace gets another answer", "TokenSpeed #248"),

@@ -129,6 +129,8 @@ class Checker:
         self.steps: list[Step] = []
         """What happened, call by call, once `record` was called."""
         self._auditing = False
+        self._matched_all = False
+        """Whether an audit is past its matches, or at the last of them."""
         self._thorough = thorough
         self._next_look = 0
 
@@ -203,6 +205,8 @@ class Checker:
         if (dump := trial.calls.dump) is not None:
             nodes = list(trial.clock.counted(dump)())
             trial.broken += structure.contradictions(nodes, trial.capabilities)
+            if self._matched_all and not trial.broken:  # until then, what is wrong has other names
+                trial.broken += structure.differences(nodes, trial.model, trial.capabilities)
         stored = len(trial.model.owner)
         pause = stored // SELDOM if self._thorough else max(SELDOM, stored)
         self._next_look = trial.step + pause
@@ -221,7 +225,7 @@ class Checker:
                 if (violation := self.apply(call)) is not None:
                     return structs.replace(violation, operation=operation.kind, step=step)
         finally:
-            self._auditing = False
+            self._auditing = self._matched_all = False
         self.trial.witness.reached["audit"] += 1
         return None
 
@@ -231,8 +235,11 @@ class Checker:
         leaves = [(namespace, tokens) for namespace, tokens, _ in trial.model.leaves()]
         random.Random(operation.order).shuffle(leaves)
         self._next_look = 0
-        for namespace, tokens in leaves:
+        for place, (namespace, tokens) in enumerate(leaves, start=1):
+            if place == len(leaves):
+                self._next_look, self._matched_all = 0, True
             yield MatchPrefix((*tokens, 0) if trial.leaves_last else tokens, namespace)
+        self._matched_all = True
         for name, held in trial.handles.items():
             for _ in range(held.model.locks if held.model.alive else 0):
                 yield DecRef(name)

@@ -1,6 +1,7 @@
 """A look inside: the rule `structure`, for targets that show their nodes.
 
-It knows three things that must hold in any radix tree, and nothing of how a target keeps them::
+`contradictions` knows three things that must hold in any radix tree, and nothing of how a target
+keeps them; `differences` holds the nodes against what is stored::
 
     an edge is not empty       siblings part at their first page       a child is locked => so is
     its parent --[ ]--                    --< [1, 2]                              --[locks
@@ -9,13 +10,15 @@ It knows three things that must hold in any radix tree, and nothing of how a tar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from radixcheck.buffers import read_slots
 from radixcheck.capabilities import Capabilities
 from radixcheck.checker.broken import Broken, listed
 from radixcheck.protocol import DumpedNode
+from radixcheck.reference.model import Model
+from radixcheck.reference.positions import Position, subtree
 
 
 def contradictions(dump: Sequence[DumpedNode], capabilities: Capabilities) -> Iterator[Broken]:
@@ -44,3 +47,47 @@ def contradictions(dump: Sequence[DumpedNode], capabilities: Capabilities) -> It
             siblings = f"edges {listed(first_pages[place])} and {listed(tokens)}"
             yield Broken("structure", "siblings that part at their first page", siblings)
         first_pages[place] = tokens
+
+
+def differences(
+    dump: Sequence[DumpedNode], model: Model, capabilities: Capabilities
+) -> Iterator[Broken]:
+    """Yield where the nodes of a dump show anything else than what is stored: as much, each slot
+    with its token, and each edge with its locks, where only one count is right."""
+    shown = [(node, read_slots(node.tokens), read_slots(node.slots)) for node in dump]
+    slots = [slot for _, _, run in shown for slot in run]
+    if len(slots) != len(model.owner) or model.owner.keys() != set(slots):
+        stored, told = listed(sorted(model.owner)), listed(sorted(slots))
+        yield Broken("structure", f"nodes that hold slots {stored}", f"slots {told}")
+        return
+    tokens, locks = _tokens(model), _locks(model)
+    counted = capabilities.match_splits and capabilities.closed and not model.has_copies
+    for node, run, held in shown:
+        expected = [tokens[slot] for slot in held]
+        if run != expected:
+            told = f"an edge {listed(expected)} at slots {listed(held)}"
+            yield Broken("structure", told, f"an edge {listed(run)}")
+        wanted = locks[model.owner[held[-1]]] if held else node.locks
+        if counted and capabilities.edges == "cut-only" and node.locks != wanted:
+            yield Broken("structure", f"{wanted} locks on the edge {listed(run)}", f"{node.locks}")
+
+
+def _tokens(model: Model) -> Mapping[int, int]:
+    """Return the token of every slot."""
+    return {
+        slot: token
+        for position in set(model.owner.values())
+        for slots in (position.slots, *position.copies)
+        for slot, token in zip(slots, position.run, strict=True)
+    }
+
+
+def _locks(model: Model) -> Mapping[Position, int]:
+    """Count the locks that cover each position: those that end there, and those below."""
+    locks: dict[Position, int] = {}
+    for root in model.roots.values():
+        for position in reversed([*subtree(root)]):  # children first
+            below = position.children.values()
+            inherited = sum(1 for child in below if child.cover)
+            locks[position] = position.cover - inherited + sum(locks[child] for child in below)
+    return locks

@@ -1,0 +1,84 @@
+"""A target that shows other nodes than it has is convicted, by all that is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import pytest
+
+from radixcheck.checker import Checker
+from radixcheck.clock import Clock
+from radixcheck.operations import (
+    AnyOperation,
+    Audit,
+    Evict,
+    IncRef,
+    Insert,
+    MatchPrefix,
+)
+from radixcheck.protocol import DumpedNode
+from radixcheck.rules import Violation
+from radixcheck.targets.radix_paged import RadixPaged
+
+Nodes: TypeAlias = list[DumpedNode]
+
+STORED = (
+    Insert((1, 2, 3)),
+    Insert((1, 2, 4), ("other",)),
+    MatchPrefix((1, 2), handle="h"),
+    IncRef("h"),
+    IncRef("h"),
+)
+
+LIES: dict[str, Callable[[Nodes], Nodes]] = {
+    "nothing": lambda nodes: [],
+    "tops": lambda nodes: [node for node in nodes if node.parent is None],
+    "twice": lambda nodes: nodes + [node for node in nodes if node.parent is None],
+    "other tokens": lambda nodes: [node._replace(tokens=node.slots) for node in nodes],
+    "other slots": lambda nodes: [node._replace(slots=[9] * len(node.slots)) for node in nodes],
+    "slots in disorder": lambda nodes: [node._replace(slots=node.slots[::-1]) for node in nodes],
+    "no locks": lambda nodes: [node._replace(locks=0) for node in nodes],
+    "a lock too many": lambda nodes: [node._replace(locks=node.locks + 1) for node in nodes],
+    "one lock for two": lambda nodes: [node._replace(locks=min(node.locks, 1)) for node in nodes],
+}
+
+
+class Shows(RadixPaged):
+    """A correct tree that shows what `lie` makes of its nodes."""
+
+    def __init__(self, lie: Callable[[Nodes], Nodes], clock: Clock) -> None:
+        super().__init__(clock=clock)
+        self.lie = lie
+
+    def dump(self) -> Nodes:
+        return self.lie(super().dump())
+
+
+def verdict_on(
+    lie: Callable[[Nodes], Nodes], operations: Sequence[AnyOperation]
+) -> Violation | None:
+    clock = Clock()
+    checker = Checker(Shows(lie, clock), clock)
+    broken = map(checker.apply, operations)
+    return next((each for each in broken if each is not None), None)
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
+def test_an_audit_sees_what_a_dump_makes_up(lie: Callable[[Nodes], Nodes]) -> None:
+    violation = verdict_on(lie, (*STORED, Audit()))
+    assert violation is not None
+    assert ("structure", "audit") == violation.signature
+
+
+HONEST = {"none": (), "some": STORED, "what is locked": (*STORED, Evict(9))}
+
+
+@pytest.mark.parametrize("operations", HONEST.values(), ids=HONEST)
+def test_a_dump_that_shows_what_is_there_is_spared(operations: Sequence[AnyOperation]) -> None:
+    assert verdict_on(lambda nodes: nodes, (*operations, Audit())) is None
+
+
+def test_what_an_empty_tree_shows_is_seen() -> None:
+    violation = verdict_on(lambda nodes: [DumpedNode([1], [7], 0, None)], [Audit()])
+    assert violation is not None and violation.rule == "structure"
