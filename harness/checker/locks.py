@@ -25,7 +25,7 @@ def inc_ref(trial: Trial, operation: IncRef) -> Outcome | None:
     except TARGET_ERRORS as error:
         return trial.failed(error)
     covered = trial.model.lock(held.model, trial.now)
-    if delta != -covered:
+    if delta != -covered and delta is not None:
         _check_delta(trial, delta, -covered, maybe)
     return Changed(delta) if trial.recording else None
 
@@ -43,7 +43,7 @@ def dec_ref(trial: Trial, operation: DecRef) -> Outcome | None:
     except TARGET_ERRORS as error:
         return trial.failed(error)
     uncovered = trial.model.unlock(held.model, trial.now)
-    if delta != uncovered:
+    if delta != uncovered and delta is not None:
         _check_delta(trial, delta, uncovered, maybe)
     return Changed(delta) if trial.recording else None
 
@@ -51,14 +51,13 @@ def dec_ref(trial: Trial, operation: DecRef) -> Outcome | None:
 def _check_delta(trial: Trial, delta: Any, expected: int, maybe_before: int) -> None:
     """Judge a reported change of the evictable size that is not the expected one.
 
-    What a lock may cover below its prefix, before or after, blurs the change by as much. None says
-    that nothing has changed.
+    What a lock may cover below its prefix, before or after, blurs the change by as much.
     """
     if trial.capabilities.deltas == "absent":
         return
-    change = 0 if delta is None else read_length(delta, "a lock")
+    delta = read_length(delta, "a lock")
     allowed = trial.sizes.blurred(expected, maybe_before)
-    if not allowed.low <= change <= allowed.high:
+    if not allowed.low <= delta <= allowed.high:
         trial.breaks("delta-mismatch", f"a change by {allowed}", f"a change by {delta}")
 
 
