@@ -239,7 +239,7 @@ def test_stopped_it_says_what_it_has_and_goes_on_the_next_time(
 
 def test_killed_at_any_moment_nothing_that_was_found_is_lost(fuzz: Fuzz, tmp_path: Path) -> None:
     rng, found, judged = random.Random(3), dict[str, int](), 0
-    for _ in range(5):
+    for _ in range(3):
         running = fuzz("radix", PLANTED, "--max-time", "60s")
         wait_for(partial(has_gone_on, tmp_path, judged), running)
         time.sleep(2 * rng.random())

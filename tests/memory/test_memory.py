@@ -115,7 +115,7 @@ def test_what_is_stored_may_need_memory() -> None:
 def test_a_liar_of_memory_is_convicted_of_its_lie(name: str) -> None:
     rule, liar = MEMORY_LIARS[name]
     source = resolve(f"{liar.__module__}:{name}")
-    report = run(Here(source), seed=3, budget=Budget(max_time_s=30, first_only=True))
+    report = run(Here(source), seed=3, budget=Budget(max_time_s=8, first_only=True))
     assert [rule] == [finding.violation.rule for finding in report.findings]
 
 
