@@ -49,7 +49,7 @@ SELDOM = 64
 """One operation in this many asks what makes a target walk its tree; fewer yet in a large tree.
 A thorough checker asks more often in proportion."""
 
-MISCOUNTS = frozenset(("handle-mismatch", "under-evicted", "size-drift", "delta-mismatch"))
+MISCOUNTS = frozenset("handle-mismatch under-evicted size-drift delta-mismatch structure".split())
 """What follows when a target has unlocked what was not locked: then that is the finding's name."""
 
 

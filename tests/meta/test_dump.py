@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pytest
 
@@ -12,12 +12,13 @@ from radixcheck.clock import Clock
 from radixcheck.operations import (
     AnyOperation,
     Audit,
+    DecRef,
     Evict,
     IncRef,
     Insert,
     MatchPrefix,
 )
-from radixcheck.protocol import DumpedNode
+from radixcheck.protocol import DumpedNode, Refused
 from radixcheck.rules import Violation
 from radixcheck.targets.radix_paged import RadixPaged
 
@@ -82,3 +83,28 @@ def test_a_dump_that_shows_what_is_there_is_spared(operations: Sequence[AnyOpera
 def test_what_an_empty_tree_shows_is_seen() -> None:
     violation = verdict_on(lambda nodes: [DumpedNode([1], [7], 0, None)], [Audit()])
     assert violation is not None and violation.rule == "structure"
+
+
+class NeverMindsUnlocks(Shows):
+    """Counts below 0 when unlocked once too often, and shows it."""
+
+    promises: ClassVar = {"misuse": "unspecified"}
+    unlocked = 0
+
+    def dec_ref(self, handle: Any) -> int | None:
+        try:
+            return super().dec_ref(handle)
+        except Refused:
+            self.unlocked += 1
+            return 0
+
+    def dump(self) -> Nodes:
+        return [node._replace(locks=node.locks - self.unlocked) for node in super().dump()]
+
+
+def test_locks_that_are_off_since_an_unlock_too_many_bear_its_name() -> None:
+    clock = Clock()
+    checker = Checker(NeverMindsUnlocks(lambda nodes: nodes, clock), clock, misuse=True)
+    operations = (*STORED[:3], DecRef("h"), Audit())
+    (violation,) = filter(None, map(checker.apply, operations))
+    assert ("lock-underflow", "audit") == violation.signature
