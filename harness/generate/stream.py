@@ -16,8 +16,11 @@ ROUNDS_EVERY = 16
 """One trace in this many goes round and round, where the target's memory can be looked at."""
 
 STAIRS_EVERY = 499
-"""One seed in this many makes the deepest path there is, where a target promises to bear that, at
-page size 1; fewer where keys are longer. A prime, so that no pattern of seeds avoids them all."""
+"""One seed in this many makes the deepest path there is, where a target promises to bear that. A
+prime, so that no pattern of seeds avoids them all."""
+
+SMALL_PAGE = 2
+"""With larger pages a path is not deeper, but longer: it costs more and says as much."""
 
 MOST_NAMES = {"absent": 0, "one": 1, "structured": 9}
 
@@ -42,7 +45,7 @@ def generate(
     rng = Random(seed)
     if capabilities.storage == "present" and rng.random() * ROUNDS_EVERY < 1:
         return (*rounds(rng, capabilities.page_size), Audit(seed & 0xFFFF))
-    if capabilities.depth == "any" and not (seed + 1) % (STAIRS_EVERY * capabilities.page_size):
+    if _goes_deep(seed, capabilities):
         return (*stairs(rng, capabilities.page_size), Audit(seed & 0xFFFF))
     weights = _possible(capabilities, misuse=misuse)
     chosen = mix.swarm(rng, weights) if swarm else mix.plain(weights)
@@ -65,6 +68,11 @@ def generate(
         operations += stories[int(rng.random() * len(stories))](caller)
     operations.append(Audit(seed & 0xFFFF))
     return tuple(operations)
+
+
+def _goes_deep(seed: int, capabilities: Capabilities) -> bool:
+    bears = capabilities.depth == "any" and capabilities.page_size <= SMALL_PAGE
+    return bears and (seed + 1) % STAIRS_EVERY == 0
 
 
 def _possible(capabilities: Capabilities, *, misuse: bool) -> dict[str, int]:
