@@ -26,7 +26,7 @@ def evenly() -> Iterator[None]:
 
 
 def _frames() -> int:
-    frame, count = sys._getframe(), 0
+    count, frame = 0, sys._getframe().f_back
     while frame is not None:
-        frame, count = frame.f_back, count + 1
+        count, frame = count + 1, frame.f_back
     return count

@@ -140,7 +140,7 @@ class DumpedNode(NamedTuple):
     slots: Slots
     """One slot per token."""
     locks: int
-    """The node's reference counter: every lock on it or below it."""
+    """Every lock that ends at the node or below it; a handle that is locked twice counts twice."""
     parent: int | None
     """Index of the parent in the same list; None below a root."""
 

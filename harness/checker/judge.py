@@ -204,7 +204,7 @@ class Checker:
         trial = self.trial
         if (dump := trial.calls.dump) is not None:
             nodes = list(trial.clock.counted(dump)())
-            trial.broken += structure.contradictions(nodes, trial.capabilities)
+            trial.broken += structure.contradictions(nodes, trial.model, trial.capabilities)
             if self._matched_all and not trial.broken:  # until then, what is wrong has other names
                 trial.broken += structure.differences(nodes, trial.model, trial.capabilities)
         stored = len(trial.model.owner)

@@ -122,7 +122,8 @@ class Following:
 
     def contradiction(self, dump: Sequence[DumpedNode]) -> Violation | None:
         """Say what the cache's own nodes say against each other."""
-        broken = next(structure.contradictions(dump, self._manner.capabilities), None)
+        said = structure.contradictions(dump, self.follower.model, self._manner.capabilities)
+        broken = next(said, None)
         if broken is None:
             return None
         return Violation(broken.rule, "audit", 0, broken.expected, broken.actual, broken.detail)

@@ -7,7 +7,9 @@ from typing import Any, ClassVar, TypeAlias
 
 import pytest
 
+from radixcheck.capabilities import Capabilities
 from radixcheck.checker import Checker
+from radixcheck.checker.structure import contradictions, differences
 from radixcheck.clock import Clock
 from radixcheck.operations import (
     AnyOperation,
@@ -19,6 +21,7 @@ from radixcheck.operations import (
     MatchPrefix,
 )
 from radixcheck.protocol import DumpedNode, Refused
+from radixcheck.reference.model import Model
 from radixcheck.rules import Violation
 from radixcheck.targets.radix_paged import RadixPaged
 
@@ -105,6 +108,41 @@ class NeverMindsUnlocks(Shows):
 def test_locks_that_are_off_since_an_unlock_too_many_bear_its_name() -> None:
     clock = Clock()
     checker = Checker(NeverMindsUnlocks(lambda nodes: nodes, clock), clock, misuse=True)
-    operations = (*STORED[:3], DecRef("h"), Audit())
+    operations: list[AnyOperation] = [*STORED[:3], DecRef("h"), Audit()]
     (violation,) = filter(None, map(checker.apply, operations))
     assert ("lock-underflow", "audit") == violation.signature
+
+
+COPIED = DumpedNode([1], [11], 0, None), DumpedNode([1], [12], 3, None)
+
+
+def copied() -> Model:
+    """Store one token twice."""
+    model = Model(Capabilities(duplicates="both-kept"))
+    model.inserted(None, (1,), [11], (), 0, 1.0)
+    (position,) = set(model.owner.values())
+    model.kept_copy(position, [12])
+    return model
+
+
+@pytest.mark.parametrize("nodes", [COPIED, COPIED[:1], COPIED[1:], ()], ids=str)
+def test_a_cache_that_keeps_copies_may_show_any_of_them(nodes: Sequence[DumpedNode]) -> None:
+    model, can = copied(), Capabilities(duplicates="both-kept")
+    assert [] == [*contradictions(nodes, model, can), *differences(nodes, model, can)]
+
+
+@pytest.mark.parametrize("node", [DumpedNode([1], [13], 0, None), DumpedNode([2], [12], 0, None)])
+def test_but_nothing_else(node: DumpedNode) -> None:
+    (broken,) = differences([node], copied(), Capabilities(duplicates="both-kept"))
+    assert "structure" == broken.rule
+
+
+@pytest.mark.parametrize(("locks", "rules"), [(0, []), (1, []), (2, ["structure"])])
+def test_a_lock_inside_an_edge_that_no_match_has_cut_may_count_or_not(
+    locks: int, rules: list[str]
+) -> None:
+    model = Model(Capabilities())
+    model.inserted(None, (1, 2), [1, 2], (), 0, 1.0)
+    model.lock(model.handle(model.find((1,), ()).end), 2.0)
+    nodes = [DumpedNode([1, 2], [1, 2], locks, None)]
+    assert rules == [each.rule for each in differences(nodes, model, Capabilities())]
