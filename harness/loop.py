@@ -208,8 +208,9 @@ def investigate(
             smallest = tell_apart(shrunk, still_fails)
     except _OutOfTime:
         unfinished = True
-    except ValueError:  # it failed a moment ago, and now it does not
-        flaky = True
+    except ValueError:  # it failed a moment ago, and now it does not, or there is no more time
+        unfinished = time.monotonic() > deadline
+        flaky = not unfinished
     except KeyboardInterrupt:
         interrupted = True
     length = len(original.operations)
