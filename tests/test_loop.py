@@ -28,6 +28,8 @@ from radixcheck.situations import SITUATIONS
 from radixcheck.trace import Trace, dumps, loads
 from radixcheck.verdict import Replay, Verdict, check
 
+pytestmark = pytest.mark.slow
+
 FLAKY = '''
 from radixcheck.targets.radix import Radix
 

@@ -13,6 +13,8 @@ from radixcheck.cli.app import app
 from radixcheck.cli.codes import Code
 from radixcheck.targets.mutants import LATER, MUTANTS
 
+pytestmark = pytest.mark.slow
+
 ID = "sglang-38941-seam"
 KILL = Trial(ID, "swarm", 0, 5.0, 0.001, 2, "double-free", "free", 2, 2, 0.004, "a machine")
 LIVES = Trial(ID, "uniform", 0, 5.0, 5.0, 9000, machine="a machine")
@@ -30,7 +32,6 @@ def kept(path: Path, *trials: Trial) -> str:
     return f"--trials={path / 'trials'}"
 
 
-@pytest.mark.slow
 def test_hunts_are_made_once_and_put_down(tmp_path: Path) -> None:
     first = run(ID, "--seeds", "2", "--max-time", "5s", kept(tmp_path))
     made = read(tmp_path / "trials")

@@ -18,6 +18,8 @@ from radixcheck.hosts import Here
 from radixcheck.operations import Insert, MatchPrefix
 from radixcheck.registry import resolve
 
+pytestmark = pytest.mark.slow
+
 Call: TypeAlias = Callable[..., Result]
 
 SMALL = ("--operations", "2", "--key-length", "2")

@@ -15,6 +15,8 @@ from radixcheck.hosts import here
 from radixcheck.operations import Audit, Insert, MatchPrefix
 from radixcheck.trace import Found
 
+pytestmark = pytest.mark.slow
+
 Call: TypeAlias = Callable[..., Result]
 Save: TypeAlias = Callable[..., Path]
 

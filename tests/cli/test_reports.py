@@ -23,6 +23,8 @@ from radixcheck.report.document import Document, RatePart
 from radixcheck.report.parts import finding_part
 from radixcheck.trace import Found
 
+pytestmark = pytest.mark.slow
+
 Call: TypeAlias = Callable[..., Result]
 Save: TypeAlias = Callable[..., Path]
 
@@ -191,7 +193,6 @@ def test_a_long_run_has_no_more_moments_than_a_chart_can_show() -> None:
     assert {100.0} == {each.operations_per_s for each in rates.parts}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("level", ["tree", "pool", "requests"])
 def test_findings_of_every_level_have_pictures(level: str) -> None:
     from radixcheck.cli.hosting import hosts, isolation

@@ -19,6 +19,8 @@ from radixcheck.targets import server as servers
 from radixcheck.trace import Trace
 from radixcheck.verdict import check, replay
 
+pytestmark = pytest.mark.slow
+
 Write = Callable[..., str]
 Shown = Callable[..., str]
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from radixcheck import generate
+from radixcheck import generate, loop
 from radixcheck.finding import Finding
 from radixcheck.hosts import Isolated, Limits
 from radixcheck.loop import Budget, run
@@ -38,9 +38,14 @@ SEEN = {
 SANITIZED = ("stale-reference", "reads-past-edge")
 
 
+SHRINK_TIME_S = 8.0
+"""What is left after that is short enough."""
+
+
 @pytest.fixture
-def found() -> Iterator[Callable[[str], Finding]]:
+def found(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Finding]]:
     """Look for the bug of a mutant in workers, and return what is found first."""
+    monkeypatch.setattr(loop, "SHRINK_TIME_S", SHRINK_TIME_S)
     with ExitStack() as stack:
 
         def look(mutant: str) -> Finding:

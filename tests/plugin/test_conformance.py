@@ -11,6 +11,8 @@ from radixcheck.registry import TargetError
 from radixcheck.targets.first_release import RadixFirstRelease
 from radixcheck.targets.radix import Radix
 
+pytestmark = pytest.mark.slow
+
 SHORT = Settings(operations=3_000)
 
 

@@ -15,6 +15,8 @@ from radixcheck.rules import RULES
 from radixcheck.targets.pools.honest import HONEST_POOLS
 from radixcheck.targets.pools.liars import POOL_LIARS
 
+pytestmark = pytest.mark.slow
+
 SHIPPED = ("pool-exclusive", "pool-counted", "pool-paged")
 OPERATIONS = 4000
 

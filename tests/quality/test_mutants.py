@@ -23,6 +23,8 @@ from radixcheck.targets.pools.plain import PoolCounted, PoolExclusive, PoolPaged
 from radixcheck.trace import Found
 from radixcheck.verdict import Verdict
 
+pytestmark = pytest.mark.slow
+
 SEED = 1
 MOST_OPERATIONS = 30_000
 TRIES = 40

@@ -230,6 +230,7 @@ def test_the_drawing_shows_one_indented_line_per_node() -> None:
     assert tree.pretty_print() == "[1, 2] locks=1\n  [3] locks=0"
 
 
+@pytest.mark.slow
 def test_a_deep_tree_needs_no_deep_stack() -> None:
     tree = Radix()
     for length in range(1, 1500):
