@@ -1,7 +1,7 @@
 """A look inside: the rule `structure`, for targets that show their nodes.
 
-`contradictions` knows three things that must hold in any radix tree, and nothing of how a target
-keeps them; `differences` holds the nodes against what is stored::
+`differences` holds the nodes against what is stored. `contradictions` knows three things that must
+hold in any radix tree, and nothing of how a target keeps them::
 
     an edge is not empty       siblings part at their first page       a child is locked => so is
     its parent --[ ]--                    --< [1, 2]                              --[locks

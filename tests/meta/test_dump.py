@@ -11,15 +11,7 @@ from radixcheck.capabilities import Capabilities
 from radixcheck.checker import Checker
 from radixcheck.checker.structure import contradictions, differences
 from radixcheck.clock import Clock
-from radixcheck.operations import (
-    AnyOperation,
-    Audit,
-    DecRef,
-    Evict,
-    IncRef,
-    Insert,
-    MatchPrefix,
-)
+from radixcheck.operations import AnyOperation, Audit, DecRef, Evict, IncRef, Insert, MatchPrefix
 from radixcheck.protocol import DumpedNode, Refused
 from radixcheck.reference.model import Model
 from radixcheck.rules import Violation
