@@ -25,8 +25,8 @@ OVERALL = {"hypothesis": 20.0}
 HARD = {"uniform": 3.0, "atheris": 3.0}
 """... over those that are hard for the uniform loop."""
 
-EASY = 2.0
-"""On each of the others, ours may take so many times longer than a peer of `HARD`."""
+EASY = 0.5
+"""... over the others: ours may take twice as long as a peer of `HARD`."""
 
 
 def main() -> int:
@@ -67,7 +67,11 @@ def show_sums(trials: list[Trial]) -> None:
 def judged(each: Comparison) -> bool:
     """Print how a peer does, and tell whether ours is as much better as it should be."""
     good = True
-    for where, ratio, bars in (("all", each.all, OVERALL), ("hard ones", each.hard, HARD)):
+    for where, ratio, bars in (
+        ("all", each.all, OVERALL),
+        ("hard ones", each.hard, HARD),
+        ("easy ones", each.easy, dict.fromkeys(HARD, EASY)),
+    ):
         if ratio is None:
             continue
         bar = bars.get(each.peer)
@@ -76,10 +80,7 @@ def judged(each: Comparison) -> bool:
         good &= bar is None or ratio.middle >= bar
     if each.worst is not None:
         mutant, times = each.worst
-        bar = EASY if each.peer in HARD else None
-        told = f" (bar {bar:g})" if bar else ""
-        print(f"ours over {each.peer}, the worst of the easy ones, {mutant}: {times:.1f}{told}")
-        good &= bar is None or times <= bar
+        print(f"ours over {each.peer}, the worst of the easy ones, {mutant}: {times:.1f}")
     return good
 
 

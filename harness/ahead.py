@@ -27,9 +27,9 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from radixcheck.capabilities import Capabilities
+from radixcheck.capabilities import SILENT, Capabilities
 from radixcheck.clock import Clock
-from radixcheck.protocol import Crashed, Match, Slots, Target, level_name
+from radixcheck.protocol import Crashed, Foreseen, Match, Slots, Target, level_name
 from radixcheck.reference.model import Model
 from radixcheck.rules import Violation
 from radixcheck.trace import Config
@@ -44,9 +44,11 @@ SIZES = {
 }
 """Per size that a target tells: where the model has it."""
 
-LOCKS = ("inc_ref", "dec_ref")
 LOOKS = ("dump", *SIZES)
 """What is asked about the operation before, and changes nothing."""
+
+
+FORESEEN = Foreseen()
 
 
 class Call(Protocol):
@@ -117,13 +119,12 @@ class _Handle:
 class _Waiting:
     """A call that waits to be made, and what is foreseen of it."""
 
-    __slots__ = ("answers", "before", "call", "method", "sizes")
+    __slots__ = ("answer", "before", "call", "method", "sizes")
 
     def __init__(self, method: str, call: Call, answer: Any, before: int | None) -> None:
         self.method = method
         self.call = call
-        self.answers: tuple[Any, ...] = (answer,)
-        """Any of these will do."""
+        self.answer = answer
         self.before = before
         """Of a lock: the evictable tokens before it, until the model has followed."""
         self.sizes: dict[str, int] = {}
@@ -131,14 +132,14 @@ class _Waiting:
 
     def foreseen(self) -> Reply:
         """Return what should come."""
-        reply: Any = SimpleNamespace(value=self.answers[0], error=None, sizes=self.sizes)
+        reply: Any = SimpleNamespace(value=self.answer, error=None, sizes=self.sizes)
         return reply  # type: ignore[no-any-return]  # a protocol has no class to make it of
 
     def is_as_foreseen(self, reply: Reply, *, any_value: bool) -> bool:
         """Compare with what came."""
         return (
             reply.error is None
-            and (any_value or reply.value in self.answers)
+            and (any_value or reply.value == self.answer)
             and all(reply.sizes.get(name) == size for name, size in self.sizes.items())
         )
 
@@ -163,7 +164,7 @@ class Ahead:
         self._upheavals = 0
         self._surprised = False
         self._leaves_last = target.capabilities.longest_match == "n-1"
-        self._tells_deltas = target.capabilities.deltas == "present"
+        self._silent = SILENT[target.capabilities.deltas]
 
     def follow(self, model: Model) -> None:
         """Foresee what `model` has stored."""
@@ -201,7 +202,7 @@ class Ahead:
         self._wait(existing, "insert", tokens, slots, namespace, priority, owned_from)
         return existing
 
-    def inc_ref(self, handle: _Handle) -> int | None:
+    def inc_ref(self, handle: _Handle) -> int | Foreseen | None:
         """Answer nothing in advance: what the evictable size changes by is known a moment later.
 
         What was idle while others were evicted may be dead, and then only the target can say.
@@ -211,7 +212,7 @@ class Ahead:
         handle.locks += 1
         return delta
 
-    def dec_ref(self, handle: _Handle) -> int | None:
+    def dec_ref(self, handle: _Handle) -> int | Foreseen | None:
         """Answer nothing in advance, unless nothing is locked: then only the target can say."""
         delta = self._lock("dec_ref", handle, surely=handle.locks > 0)
         handle.locks -= 1
@@ -254,12 +255,12 @@ class Ahead:
         self._waiting.append(_Waiting(method, call, answer, before))
         return call
 
-    def _lock(self, method: str, handle: _Handle, *, surely: bool) -> int | None:
+    def _lock(self, method: str, handle: _Handle, *, surely: bool) -> int | Foreseen | None:
         if not surely:
             delta: int | None = self._ask(method, handle.inside)
             return delta
-        self._wait(None, method, handle.inside, before=self._model.evictable_tokens)
-        return None
+        self._wait(FORESEEN, method, handle.inside, before=self._model.evictable_tokens)
+        return FORESEEN
 
     def _begin(self) -> None:
         """Be done with the operation before."""
@@ -270,7 +271,7 @@ class Ahead:
     def _complete(self) -> None:
         """Note what a lock must have answered, now that the model has followed."""
         if self._waiting and (last := self._waiting[-1]).before is not None:
-            last.answers = (None, self._model.evictable_tokens - last.before)
+            last.answer = self._model.evictable_tokens - last.before
             last.before = None
 
     def _size(self, name: str) -> int:
@@ -333,7 +334,7 @@ class Ahead:
         """
         for each, reply in zip(waiting, replies, strict=False):
             self.known.append((each.method, reply))
-            any_value = each.method in LOCKS and not self._tells_deltas
+            any_value = each.method in self._silent
             if not each.is_as_foreseen(reply, any_value=any_value):
                 self._surprised = True
                 if each is not waiting[-1] or method not in LOOKS:

@@ -24,8 +24,17 @@ import msgspec
 from msgspec import Meta, Struct
 
 Presence: TypeAlias = Literal["absent", "present"]
+Deltas: TypeAlias = Literal["absent", "inc-only", "present"]
 SizePresence: TypeAlias = Literal["absent", "present", "walked"]
 Promised = TypeVar("Promised", "Capabilities", "PoolCapabilities")
+
+
+SILENT: dict[str, tuple[str, ...]] = {
+    "absent": ("inc_ref", "dec_ref"),
+    "inc-only": ("dec_ref",),
+    "present": (),
+}
+"""By what is promised of `deltas`: which calls may answer anything."""
 
 
 def _bends(description: str, *rules: str) -> Meta:
@@ -211,7 +220,11 @@ class Capabilities(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = "absent"
 
     deltas: Annotated[
-        Presence, _bends("Whether locks report the change of the evictable size.", "delta-mismatch")
+        Deltas,
+        _bends(
+            "Whether locks report the change of the evictable size; `inc-only`: unlocks do not.",
+            "delta-mismatch",
+        ),
     ] = "absent"
 
     evictable_size: Annotated[

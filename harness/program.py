@@ -127,6 +127,24 @@ AUDITS = {
 }
 """What an audit is, by the variable of the target."""
 
+SHOW = 'print(*cache.dump(), sep="\\n")'
+NODES = {
+    r"nodes that hold slots (\[[\d, ]*\])": (
+        "sorted(slot for node in cache.dump() for slot in node.slots)",
+        "{0}",
+    ),
+    r"(\d+) locks on the edge .* at slots (\[[\d, ]*\])": (
+        "[node.locks for node in cache.dump() if list(node.slots) == {1}]",
+        "[{0}]",
+    ),
+    r"an edge (\[[\d, ]*\]) at slots (\[[\d, ]*\])": (
+        "[list(node.tokens) for node in cache.dump() if list(node.slots) == {1}]",
+        "[{0}]",
+    ),
+}
+"""By what is expected of a dump: what to look at there, and what that should be. What else may be
+wrong is only shown."""
+
 _SIZE = re.compile(r"(\w+_size\(\)) (.*)")
 _WORDS = re.compile(r"a change by |\w+_size\(\) | tokens?$| slots?$")
 _HANDLE = re.compile(r"h\d+")
@@ -344,10 +362,12 @@ def _last(call: _Call, violation: Violation | None, *, named: bool) -> Iterator[
     """Write the last call, and what should have come of it."""
     if violation is None or isinstance(call.step.outcome, Unanswered):
         yield from _made(call, "", named=named, suppressed=call.refused)
+    elif violation.rule == "structure":
+        yield from _made(call, "", named=named, suppressed=False)
+        yield from _look_at_nodes(violation)
     elif (claim := _claim(call, violation)) is None:
         yield from _made(call, "", named=named, suppressed=False)
-        yield f"# expected: {_one_line(violation.expected)}"
-        yield f"# actual: {_one_line(violation.actual)}"
+        yield from _told(violation)
     else:
         answer = _answer(call) if claim.looks_at(_answer(call)) else ""
         named = named or claim.looks_at("tokens", "slots")
@@ -355,6 +375,22 @@ def _last(call: _Call, violation: Violation | None, *, named: bool) -> Iterator[
         yield from [FLAT] if claim.looks_at("freed") else []
         was = _WORDS.sub("", _one_line(violation.actual))
         yield f"assert {claim.condition}, {claim.subject}  # was {was}"
+
+
+def _told(violation: Violation) -> Iterator[str]:
+    yield f"# expected: {_one_line(violation.expected)}"
+    yield f"# actual: {_one_line(violation.actual)}"
+
+
+def _look_at_nodes(violation: Violation) -> Iterator[str]:
+    for words, (shown, right) in NODES.items():
+        if found := re.fullmatch(words, violation.expected):
+            yield f"shown = {shown.format(*found.groups())}"
+            was = _one_line(violation.actual)
+            yield f"assert shown == {right.format(*found.groups())}, shown  # was {was}"
+            return
+    yield SHOW
+    yield from _told(violation)
 
 
 def _answer(call: _Call) -> str:

@@ -48,6 +48,10 @@ class Hung(Crashed):
     been ended, and is as dead as any."""
 
 
+class Foreseen:
+    """What a lock answers in a batch: its change is compared by whoever made the batch."""
+
+
 class Match(NamedTuple):
     """The answer to `match_prefix`."""
 

@@ -708,6 +708,17 @@ class ReportsNoSizes(RadixPaged):
 
 
 @honest
+class TellsLocksOnly(RadixPaged):
+    """Tells what a lock takes from the evictable size, and not what an unlock gives back."""
+
+    promises: ClassVar = {"deltas": "inc-only"}
+
+    def dec_ref(self, handle: Node) -> None:
+        """Unlock the path and say nothing."""
+        super().dec_ref(handle)
+
+
+@honest
 class DumpsLeavesFirst(RadixPaged):
     """Lists each node after its children."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ from radixcheck.operations import (
     Tick,
 )
 from radixcheck.program import render
-from radixcheck.protocol import Target
+from radixcheck.protocol import DumpedNode, Target
 from radixcheck.registry import Source, resolve
 from radixcheck.rules import Violation
 from radixcheck.trace import Trace
@@ -380,6 +381,7 @@ CLAIMS = [
     ("lock", "handle-mismatch", "total_size() 0", "total_size() 1", "cache.total_size() == 0"),
     ("lock", "delta-mismatch", "a change by -3", "a change by -2", "delta == -3"),
     ("unlock", "delta-mismatch", "a change by 1 to 3", "a change by -2", "1 <= delta <= 3"),
+    ("unlock", "delta-mismatch", "a change by 3", "None", "delta == 3"),
     ("done", "size-drift", "total_size() 0 to 2", "total_size() 3", "0 <= cache.total_size() <= 2"),
 ]  # fmt: skip
 
@@ -445,6 +447,38 @@ def test_a_refusal_with_an_effect_is_suppressed_and_the_effect_is_claimed() -> N
     ]
 
 
+NODES = [DumpedNode([1, 2], [7, 8], 1, None), DumpedNode([3], [9], 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("expected", "lie"),
+    [
+        ("nodes that hold slots [7, 8, 9]", NODES[:1]),
+        ("1 locks on the edge [1, 2] at slots [7, 8]", [NODES[0]._replace(locks=0)]),
+        ("an edge [3] at slots [9]", [NODES[1]._replace(tokens=[4])]),
+    ],
+)
+def test_a_claim_about_a_dump_is_true_of_the_right_nodes_only(
+    expected: str, lie: list[DumpedNode]
+) -> None:
+    program = "\n".join(last(Reset(), Done(), "structure", expected, "others"))
+    nodes = NODES
+    cache = SimpleNamespace(reset=lambda: None, dump=lambda: nodes)
+    exec(program, {"cache": cache})
+    nodes = lie
+    with pytest.raises(AssertionError):
+        exec(program, {"cache": cache})
+
+
+def test_what_else_is_wrong_in_a_dump_is_shown() -> None:
+    lines = last(Reset(), Done(), "structure", "an edge of whole pages", "an edge []")
+    assert lines[1:] == [
+        'print(*cache.dump(), sep="\\n")',
+        "# expected: an edge of whole pages",
+        "# actual: an edge []",
+    ]
+
+
 @pytest.mark.parametrize(
     ("operation", "outcome", "line"),
     [
@@ -456,7 +490,7 @@ def test_a_refusal_with_an_effect_is_suppressed_and_the_effect_is_claimed() -> N
 def test_what_is_no_simple_claim_is_said_in_words(
     operation: AnyOperation, outcome: Outcome, line: str
 ) -> None:
-    lines = last(operation, outcome, "structure", "siblings that\npart", "import os\nboom")
+    lines = last(operation, outcome, "divergence", "siblings that\npart", "import os\nboom")
     assert lines == [
         line,
         "# expected: siblings that part",

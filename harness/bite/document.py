@@ -160,11 +160,12 @@ def _comparisons(found: Rows, drivers: Sequence[str]) -> Iterator[str]:
     peers = [compare(found, OURS, name) for name in drivers if name not in (OURS, "sums")]
     if peers and OURS in drivers:
         yield "How many times longer a peer takes to the kill: the geometric mean of medians.\n"
+        hard = f"those that take `uniform` {SLOW_S:g} s"
         yield from table(
-            ("peer", "all mutants", f"those that take `uniform` {SLOW_S:g} s", "ours at worst"),
+            ("peer", "all mutants", hard, "others", "at worst"),
             (tuple(_compared(each)) for each in peers),
         )
-        yield "\n*At worst*: where ours is slowest beside that peer, of the other mutants.\n"
+        yield "\n*At worst*: the one of the others on which ours is slowest beside that peer.\n"
     else:
         yield "No peer was run.\n"
     if "sums" in drivers:
@@ -178,6 +179,7 @@ def _compared(each: Comparison) -> Iterator[str]:
     yield f"`{each.peer}`"
     yield _times(each.all)
     yield f"{_times(each.hard)} ({each.num_hard} mutants)"
+    yield _times(each.easy)
     yield f"{each.worst[1]:.1f} times as long (`{each.worst[0]}`)" if each.worst else ""
 
 
@@ -203,14 +205,29 @@ def _kills(found: Rows) -> Iterator[str]:
         ("mutant", "public bug", "killed", "by", "time", "operations", "shrunk", "shrinking"),
         (tuple(_killed(row)) for row in ours),
     )
-    yield ""
+    yield f"\n*By*: the rules of the kills. {_named(ours)}\n"
+
+
+def _named(ours: Sequence[Row]) -> str:
+    """Say how many kills go by a rule that the bug is known for."""
+    kills = [each for row in ours for each in row.trials if each.killed]
+    own = sum(each.rule in _rules(each.mutant) for each in kills)
+    return (
+        f"{own} of {len(kills)} go by one that the bug is known for, the others, in *italics*, by "
+        "what it did first in that trace."
+    )
+
+
+def _rules(id: str) -> tuple[str, ...]:
+    return MUTANTS[id].rules if id in MUTANTS else ()
 
 
 def _killed(row: Row) -> Iterator[str]:
     yield f"`{row.mutant}`"
     yield MUTANTS[row.mutant].source if row.mutant in MUTANTS else ""
     yield f"{row.kills} of {len(row.trials)}"
-    yield ", ".join(row.rules[:2])
+    own = _rules(row.mutant)
+    yield ", ".join(rule if rule in own else f"*{rule}*" for rule in row.rules)
     yield spread_s(row.time_s, row.limit_s)
     yield spread(row.operations)
     yield sizes(row)

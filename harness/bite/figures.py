@@ -151,9 +151,11 @@ class Comparison(Struct, frozen=True):
     """Geometric mean over all mutants that both have hunted."""
     hard: Interval | None
     """... over those on which the uniform loop's median exceeds `SLOW_S`."""
+    easy: Interval | None
+    """... over the others."""
     num_hard: int
     worst: tuple[str, float] | None
-    """Of the others: on which ours takes how many times longer than the peer, at worst."""
+    """Of the easy ones: on which ours takes how many times longer than the peer, at worst."""
 
 
 def compare(found: Rows, ours: str, peer: str, yardstick: str = "uniform") -> Comparison:
@@ -170,6 +172,7 @@ def compare(found: Rows, ours: str, peer: str, yardstick: str = "uniform") -> Co
         peer,
         _mean(found, ours, peer, both),
         _mean(found, ours, peer, hard),
+        _mean(found, ours, peer, easy),
         len(hard),
         None if worst is None else (worst[1], 1 / worst[0]),
     )

@@ -8,6 +8,7 @@ from typing import Any
 from radixcheck.checker.calls import TARGET_ERRORS, read_length
 from radixcheck.checker.trial import Held, Trial
 from radixcheck.operations import Changed, DecRef, Done, IncRef, Outcome, Refusal
+from radixcheck.protocol import Foreseen
 from radixcheck.reference.positions import Position
 
 
@@ -25,9 +26,9 @@ def inc_ref(trial: Trial, operation: IncRef) -> Outcome | None:
     except TARGET_ERRORS as error:
         return trial.failed(error)
     covered = trial.model.lock(held.model, trial.now)
-    if delta != -covered and delta is not None:
+    if delta != -covered and trial.capabilities.deltas != "absent":
         _check_delta(trial, delta, -covered, maybe)
-    return Changed(delta) if trial.recording else None
+    return _changed(trial, delta)
 
 
 def dec_ref(trial: Trial, operation: DecRef) -> Outcome | None:
@@ -43,9 +44,9 @@ def dec_ref(trial: Trial, operation: DecRef) -> Outcome | None:
     except TARGET_ERRORS as error:
         return trial.failed(error)
     uncovered = trial.model.unlock(held.model, trial.now)
-    if delta != uncovered and delta is not None:
+    if delta != uncovered and trial.capabilities.deltas == "present":
         _check_delta(trial, delta, uncovered, maybe)
-    return Changed(delta) if trial.recording else None
+    return _changed(trial, delta)
 
 
 def _check_delta(trial: Trial, delta: Any, expected: int, maybe_before: int) -> None:
@@ -53,12 +54,19 @@ def _check_delta(trial: Trial, delta: Any, expected: int, maybe_before: int) -> 
 
     What a lock may cover below its prefix, before or after, blurs the change by as much.
     """
-    if trial.capabilities.deltas == "absent":
+    if isinstance(delta, Foreseen):
         return
-    delta = read_length(delta, "a lock")
     allowed = trial.sizes.blurred(expected, maybe_before)
-    if not allowed.low <= delta <= allowed.high:
-        trial.breaks("delta-mismatch", f"a change by {allowed}", f"a change by {delta}")
+    if delta is None:
+        trial.breaks("delta-mismatch", f"a change by {allowed}", "None")
+    elif not allowed.low <= (change := read_length(delta, "a lock")) <= allowed.high:
+        trial.breaks("delta-mismatch", f"a change by {allowed}", f"a change by {change}")
+
+
+def _changed(trial: Trial, delta: Any) -> Outcome | None:
+    if not trial.recording:
+        return None
+    return Changed(None if isinstance(delta, Foreseen) else delta)
 
 
 def _lock_dead(trial: Trial, held: Held) -> Outcome:

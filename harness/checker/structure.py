@@ -78,8 +78,9 @@ def differences(
         if counted and held:  # a lock may end inside an edge that no match has cut
             least, most = (locks[model.owner[held[place]]] for place in (-1, 0))
             if not least <= node.locks <= most:
-                edge = f"locks on the edge {listed(run)}"
-                yield Broken("structure", f"{most} {edge}", f"{node.locks}")
+                right = f"{most}" if least == most else f"{least} to {most}"
+                edge = f"locks on the edge {listed(run)} at slots {listed(held)}"
+                yield Broken("structure", f"{right} {edge}", f"{node.locks}")
 
 
 def _tokens(model: Model) -> Mapping[int, int]:

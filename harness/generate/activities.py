@@ -73,13 +73,48 @@ class Caller:
             yield Insert(key, namespace, self._priority())
 
     def refresh(self) -> Story:
-        """Use an old key once more, and evict a little: what was just used must not go first."""
+        """Use an old key once more, and evict a little: what was just used must not go first.
+
+        Nor what was used more often than another; and seldom all of it goes on for long.
+        """
         key, namespace = self.keys.old(), self.keys.namespace()
-        if self.rng.random() < 0.5:
+        way = self.rng.random()
+        if way < 0.5:
             yield Insert(key, namespace, self._priority())
-        else:
+        elif way < 0.85:
             yield MatchPrefix(key, namespace)
+        elif way < 0.95:
+            yield from self.outnumber(key, self.keys.new(), namespace)
+        else:
+            yield from self.wear(namespace)
         yield from self.evict_little()
+
+    def outnumber(self, few: Tokens, many: Tokens, namespace: Namespace) -> Story:
+        """Use `few` some times, by matches or below it, and `many` more often::
+
+            few     insert  match  match  match      or      insert  child  child  child
+            many    insert  insert  insert  insert  insert  insert
+
+        So much more often that it is no question whether a first insert counts.
+        """
+        yield Evict(MORE_THAN_THERE_IS)
+        yield Insert(few, namespace)
+        above = self.rng.random() < 0.5
+        for token in (1, 2, 3):
+            child = few + (token,) * self.keys.page_size
+            yield Insert(child, namespace) if above else MatchPrefix(few, namespace)
+        for _ in range(6):
+            yield Insert(many, namespace)
+        if above:
+            yield Evict(3 * self.keys.page_size)
+
+    def wear(self, namespace: Namespace) -> Story:
+        """Store two old keys and evict one, again and again: whatever a cache only marks as out of
+        date piles up."""
+        for _ in range(24):
+            yield Insert(self.keys.old(), namespace)
+            yield Insert(self.keys.old(), namespace)
+            yield Evict(1)
 
     def fan_out(self) -> Story:
         """Give one prefix many children."""
@@ -205,10 +240,13 @@ class Caller:
         yield Evict(1)
 
     def reset(self) -> Story:
-        """Forget everything, what was asked for just before too. The caller's handles are dead."""
+        """Forget everything, what was asked for just before too. The caller's handles are dead: one
+        that was idle cannot be locked, nor one that was locked be unlocked."""
         match = MatchPrefix(self.keys.old(), self.keys.namespace())
         yield match
         yield Reset()
+        yield from map(IncRef, self.idle[-1:])
+        yield from map(DecRef, self.locked[-1:])
         yield match
         self.idle.clear()
         self.locked.clear()

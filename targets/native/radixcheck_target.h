@@ -145,7 +145,8 @@ RADIXCHECK_API int64_t radixcheck_evict(radixcheck_tree *tree, int64_t num_token
                                         radixcheck_freed *freed);
 
 /* Optional, both or none: locks the prefix behind a handle, or gives one lock back. Answers 0, and
- * if you promise deltas=present sets `delta` to the change of the evictable size. */
+ * if you promise deltas=present sets `delta` to the change of the evictable size; with
+ * deltas=inc-only the lock alone does. */
 RADIXCHECK_API int64_t radixcheck_inc(radixcheck_tree *tree, uint64_t handle, int64_t *delta);
 RADIXCHECK_API int64_t radixcheck_dec(radixcheck_tree *tree, uint64_t handle, int64_t *delta);
 

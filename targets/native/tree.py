@@ -76,7 +76,7 @@ class NativeTree:
         self._tree = library.create(config)
         self.capabilities = promised(library.capabilities(self._tree), library.has)
         self._page_size = self.capabilities.page_size
-        self._tells_deltas = self.capabilities.deltas == "present"
+        self._tells_deltas = self.capabilities.deltas != "absent"
         self._stored_tokens = 0
         """What the tree may hold at most: all that it was given and did not give back."""
         self._capacity = 0

@@ -343,7 +343,7 @@ def promises(
         slots_as="torch",
         namespaces="one" if hasattr(tree, "RadixKey") else "absent",
         priorities=_presence(takes_priorities(tree, cache)),
-        deltas=_presence(not _is_cpp(tree)),
+        deltas=_deltas(tree, cache),
         protected_size=_presence(hasattr(cache, "protected_size")),
         total_size="walked",
         reset=_presence(hasattr(cache, "reset")),
@@ -353,6 +353,12 @@ def promises(
 
 def _presence(is_there: bool) -> Literal["present", "absent"]:
     return "present" if is_there else "absent"
+
+
+def _deltas(tree: ModuleType, cache: Cache) -> Literal["absent", "inc-only", "present"]:
+    if _is_cpp(tree):
+        return "absent"
+    return "inc-only" if _is_unified(cache) else "present"
 
 
 def _is_cpp(tree: ModuleType) -> bool:

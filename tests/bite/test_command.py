@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
 from radixcheck.bite.document import BY_HAND, by_hand, document
@@ -94,6 +95,13 @@ def test_the_page_names_every_bug_that_is_not_planted_yet() -> None:
 
 def test_the_page_links_a_mutant_to_its_public_bug() -> None:
     assert f"| `{ID}` | {MUTANTS[ID].source} | 1 of 1 |" in document([KILL], "x.svg", "trials")
+
+
+def test_the_page_tells_kills_by_what_a_bug_is_not_known_for() -> None:
+    other = replace(KILL, rule="leaked-slot", seed=1)
+    page = document([KILL, other], "x.svg", "trials")
+    assert "1 of 2 go by one that the bug is known for" in page
+    assert f"{KILL.rule}, *leaked-slot* |" in page
 
 
 def test_the_page_in_docs_is_what_the_trials_beside_it_say() -> None:

@@ -63,8 +63,9 @@ def test_a_peer_is_compared_by_the_ratios_of_its_medians() -> None:
     found = compare(rows(made, {}), "swarm", "uniform")
     assert found.all is not None and found.hard is not None and found.worst is not None
     name, times = found.worst
-    told = (found.all.middle**2, found.hard.middle, found.num_hard, times)
-    assert pytest.approx((0.45, 9.0, 1, 20.0)) == told
+    assert found.easy is not None
+    told = (found.all.middle**2, found.hard.middle, found.easy.middle, found.num_hard, times)
+    assert pytest.approx((0.45, 9.0, 0.05, 1, 20.0)) == told
     assert "easy" == name
 
 

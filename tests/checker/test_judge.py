@@ -7,6 +7,7 @@ from array import array
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from radixcheck.buffers import BadAnswer
 from radixcheck.capabilities import Capabilities
@@ -129,6 +130,38 @@ def test_a_disabled_cache_stores_nothing_and_may_say_what_it_likes_about_it() ->
 def test_the_first_release_is_caught_at_its_third_operation() -> None:
     story = (Insert((1, 2, 3)), Insert((1, 2, 3, 4)), MatchPrefix((1, 4)))
     assert verdict(RadixFirstRelease, *story) == ("phantom-prefix", "match_prefix", 2)
+
+
+class Silent(Radix):
+    """Answers nothing to a lock, though it promises the change."""
+
+    def inc_ref(self, handle: Any) -> Any:
+        super().inc_ref(handle)
+
+
+class SilentLater(Radix):
+    """Answers nothing to an unlock, though it promises the change."""
+
+    def dec_ref(self, handle: Any) -> Any:
+        super().dec_ref(handle)
+
+
+@pytest.mark.parametrize("factory", [Silent, SilentLater])
+def test_no_answer_is_no_change(factory: type[Radix]) -> None:
+    locked = Insert((1,)), MatchPrefix((1,), handle="h"), IncRef("h"), DecRef("h")
+    found = verdict(factory, *locked)
+    assert found is not None and found[0] == "delta-mismatch"
+
+
+@pytest.mark.parametrize(("factory", "told"), [(Silent, "absent"), (SilentLater, "inc-only")])
+def test_what_is_not_promised_may_be_left_out(factory: type[Radix], told: str) -> None:
+    def less(**config: Any) -> Radix:
+        target = factory(**config)
+        target.capabilities = replace(target.capabilities, deltas=told)
+        return target
+
+    locked = Insert((1,)), MatchPrefix((1,), handle="h"), IncRef("h"), DecRef("h")
+    assert verdict(less, *locked) is None
 
 
 class Raises(Radix):

@@ -234,6 +234,21 @@ def test_a_lie_that_is_told_only_once_is_not_lost(sent: Sent, thorough: bool) ->
     assert ("missed-prefix", 3) == (violation.rule, violation.step)
 
 
+class Silent(RadixPaged):
+    """Answers nothing to a lock, though it promises the change."""
+
+    def inc_ref(self, handle: Any) -> Any:
+        super().inc_ref(handle)
+
+
+def test_no_answer_to_a_lock_is_seen_in_a_batch(sent: Sent) -> None:
+    locked = Trace((Insert((1, 2)), MatchPrefix((1, 2), handle="h"), IncRef("h"), Evict(1)))
+    violation = check(local(sent, Silent), locked, thorough=False).violation
+    assert violation is not None
+    assert ("delta-mismatch", "None") == (violation.rule, violation.actual)
+    assert ["match_prefix", "inc_ref", "evict"] in sent
+
+
 def test_what_has_more_than_one_right_answer_is_asked_one_by_one(sent: Sent) -> None:
     promises: list[dict[str, object]] = [
         {"match_splits": False},

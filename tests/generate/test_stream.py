@@ -13,11 +13,11 @@ import pytest
 
 from radixcheck.capabilities import Capabilities
 from radixcheck.generate import generate, mix
-from radixcheck.generate.activities import STORIES
+from radixcheck.generate.activities import STORIES, Caller
 from radixcheck.generate.keys import RELATIONS, SHAPES, Keys
 from radixcheck.generate.stairs import STEPS
 from radixcheck.generate.stream import STAIRS_EVERY
-from radixcheck.operations import Audit, DecRef, IncRef, Insert, MatchPrefix, Reset, Tick
+from radixcheck.operations import Audit, DecRef, Evict, IncRef, Insert, MatchPrefix, Reset, Tick
 from radixcheck.trace import Trace, dumps
 
 EVERYTHING = Capabilities(
@@ -114,6 +114,25 @@ def test_locks_are_balanced_by_the_callers_own_books() -> None:
             elif isinstance(each, DecRef):
                 held[each.handle] -= 1
             assert min(held.values(), default=0) >= 0
+
+
+def test_handles_of_before_a_reset_are_used_after_it() -> None:
+    plain = Capabilities(reset="present")
+    after = Counter[type]()
+    for seed in range(40):
+        made = generate(seed, plain, 300)
+        resets = [place for place, each in enumerate(made) if isinstance(each, Reset)]
+        after.update(type(each) for place in resets for each in made[place + 1 : place + 3])
+    assert after[IncRef] and after[DecRef]
+
+
+def test_a_key_is_outnumbered_by_one_that_is_only_inserted() -> None:
+    keys = Keys(Random(1), 2, 0, ["noise"], ["exact"])
+    caller = Caller(Random(1), keys, ranked=False, steps_back=False)
+    ways = {tuple(map(type, caller.outnumber((1, 1), (2, 2), ()))) for _ in range(20)}
+    asked = [Evict, Insert, *[MatchPrefix] * 3, *[Insert] * 6]
+    stored = [Evict, *[Insert] * 10, Evict]
+    assert ways == {tuple(asked), tuple(stored)}
 
 
 @pytest.mark.parametrize("page_size", [1, 4, 16])
