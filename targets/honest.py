@@ -831,6 +831,21 @@ class AnswersLengthWhenDisabled(RadixPaged):
         return len(self._key(tokens)) // TOKEN_BYTES if self._disabled else existing
 
 
+@honest
+class TellsNothingWhenDisabled(RadixPaged):
+    """Answers None to a lock in disabled mode, as SGLang's unified tree does."""
+
+    def inc_ref(self, handle: Node) -> int | None:
+        """Lock the path; tell what it changes, unless there is none."""
+        delta = super().inc_ref(handle)
+        return None if self._disabled else delta
+
+    def dec_ref(self, handle: Node) -> int | None:
+        """Unlock the path; tell what it changes, unless there is none."""
+        delta = super().dec_ref(handle)
+        return None if self._disabled else delta
+
+
 # The least that is a target.
 
 

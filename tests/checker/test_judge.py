@@ -164,6 +164,14 @@ def test_what_is_not_promised_may_be_left_out(factory: type[Radix], told: str) -
     assert verdict(less, *locked) is None
 
 
+@pytest.mark.parametrize("factory", [Silent, SilentLater])
+def test_a_disabled_cache_has_no_change_to_tell(factory: type[Radix]) -> None:
+    locked = MatchPrefix((1,), handle="h"), IncRef("h"), DecRef("h")
+    assert verdict(factory, *locked) is not None
+    disabled = check(lambda config, clock: factory(**config), Trace(locked, {"disable": True}))
+    assert disabled.violation is None
+
+
 class Raises(Radix):
     """Fails on the token 13."""
 
