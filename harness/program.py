@@ -363,7 +363,7 @@ def _last(call: _Call, violation: Violation | None, *, named: bool) -> Iterator[
     if violation is None or isinstance(call.step.outcome, Unanswered):
         yield from _made(call, "", named=named, suppressed=call.refused)
     elif violation.rule == "structure":
-        yield from _made(call, "", named=named, suppressed=False)
+        yield from _made(call, "", named=named, suppressed=call.refused)
         yield from _look_at_nodes(violation)
     elif (claim := _claim(call, violation)) is None:
         yield from _made(call, "", named=named, suppressed=False)

@@ -470,6 +470,11 @@ def test_a_claim_about_a_dump_is_true_of_the_right_nodes_only(
         exec(program, {"cache": cache})
 
 
+def test_a_dump_is_looked_at_after_a_refusal_too() -> None:
+    lines = last(Evict(1), Refusal("no"), "structure", "an edge of whole pages", "an edge []")
+    assert "with suppress(Exception): cache.evict(1)  # refused" == lines[0]
+
+
 def test_what_else_is_wrong_in_a_dump_is_shown() -> None:
     lines = last(Reset(), Done(), "structure", "an edge of whole pages", "an edge []")
     assert lines[1:] == [

@@ -26,9 +26,10 @@ def inc_ref(trial: Trial, operation: IncRef) -> Outcome | None:
     except TARGET_ERRORS as error:
         return trial.failed(error)
     covered = trial.model.lock(held.model, trial.now)
-    if delta != -covered and trial.capabilities.deltas != "absent":
+    told = trial.capabilities.deltas != "absent"
+    if told and delta != -covered:
         _check_delta(trial, delta, -covered, maybe)
-    return _changed(trial, delta)
+    return _changed(delta if told else None) if trial.recording else None
 
 
 def dec_ref(trial: Trial, operation: DecRef) -> Outcome | None:
@@ -44,9 +45,10 @@ def dec_ref(trial: Trial, operation: DecRef) -> Outcome | None:
     except TARGET_ERRORS as error:
         return trial.failed(error)
     uncovered = trial.model.unlock(held.model, trial.now)
-    if delta != uncovered and trial.capabilities.deltas == "present":
+    told = trial.capabilities.deltas == "present"
+    if told and delta != uncovered:
         _check_delta(trial, delta, uncovered, maybe)
-    return _changed(trial, delta)
+    return _changed(delta if told else None) if trial.recording else None
 
 
 def _check_delta(trial: Trial, delta: Any, expected: int, maybe_before: int) -> None:
@@ -63,10 +65,10 @@ def _check_delta(trial: Trial, delta: Any, expected: int, maybe_before: int) -> 
         trial.breaks("delta-mismatch", f"a change by {allowed}", f"a change by {change}")
 
 
-def _changed(trial: Trial, delta: Any) -> Outcome | None:
-    if not trial.recording:
-        return None
-    return Changed(None if isinstance(delta, Foreseen) else delta)
+def _changed(delta: Any) -> Outcome:
+    """Record what was promised; what nobody promised may be anything, and says nothing."""
+    is_told = delta is not None and not isinstance(delta, Foreseen)
+    return Changed(read_length(delta, "a lock") if is_told else None)
 
 
 def _lock_dead(trial: Trial, held: Held) -> Outcome:

@@ -64,7 +64,8 @@ def differences(
     shown = [(node, read_slots(node.tokens), read_slots(node.slots)) for node in dump]
     slots = [slot for _, _, run in shown for slot in run]
     stored, told = model.owner.keys(), set(slots)
-    if not told <= stored or (len(slots) != len(stored) and not model.has_copies):
+    once = len(told) == len(slots)
+    if not once or not told <= stored or (told != stored and not model.has_copies):
         expected = f"nodes that hold slots {listed(sorted(stored))}"
         yield Broken("structure", expected, f"slots {listed(sorted(slots))}")
         return

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
 from radixcheck.buffers import BadAnswer
-from radixcheck.capabilities import Capabilities, override
+from radixcheck.capabilities import SILENT, Capabilities, override
 from radixcheck.protocol import DumpedNode, Evicted, Match, Refused, Slots
 from radixcheck.targets.native.abi import (
     EVICTABLE,
@@ -76,7 +76,7 @@ class NativeTree:
         self._tree = library.create(config)
         self.capabilities = promised(library.capabilities(self._tree), library.has)
         self._page_size = self.capabilities.page_size
-        self._tells_deltas = self.capabilities.deltas != "absent"
+        self._silent = SILENT[self.capabilities.deltas]
         self._stored_tokens = 0
         """What the tree may hold at most: all that it was given and did not give back."""
         self._capacity = 0
@@ -213,14 +213,14 @@ class _Optional(NativeTree):
         self._handle.value, self._counted = handle, False
         if result := self._inc():
             self._fail(result)
-        return self._delta.value if self._tells_deltas else None
+        return None if "inc_ref" in self._silent else self._delta.value
 
     def dec_ref(self, handle: int) -> int | None:
         """Give one lock back; otherwise as `inc_ref`."""
         self._handle.value, self._counted = handle, False
         if result := self._dec():
             self._fail(result)
-        return self._delta.value if self._tells_deltas else None
+        return None if "dec_ref" in self._silent else self._delta.value
 
     def evictable_size(self) -> int:
         """Count the stored tokens that no lock covers."""

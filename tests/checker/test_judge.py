@@ -15,6 +15,7 @@ from radixcheck.clock import Clock
 from radixcheck.operations import (
     AnyOperation,
     Audit,
+    Changed,
     DecRef,
     Evict,
     Failure,
@@ -162,6 +163,34 @@ def test_what_is_not_promised_may_be_left_out(factory: type[Radix], told: str) -
 
     locked = Insert((1,)), MatchPrefix((1,), handle="h"), IncRef("h"), DecRef("h")
     assert verdict(less, *locked) is None
+
+
+class Rambles(Radix):
+    """Answers locks with what no comparison bears; it promises nothing."""
+
+    def __init__(self, **config: Any) -> None:
+        super().__init__(**config)
+        self.capabilities = replace(self.capabilities, deltas="absent", deterministic=True)
+
+    def inc_ref(self, handle: Any) -> Any:
+        super().inc_ref(handle)
+        return NotComparable()
+
+    dec_ref = inc_ref
+
+
+class NotComparable:
+    """No two of it are equal, and to ask is an error."""
+
+    def __ne__(self, other: object) -> bool:
+        raise ValueError
+
+
+def test_what_nobody_promised_may_be_anything() -> None:
+    story = Insert((1,)), MatchPrefix((1,), handle="h"), IncRef("h"), Insert((2,))
+    steps = replay(lambda config, clock: Rambles(), Trace(story)).steps
+    assert Changed(None) == steps[2].outcome
+    assert check(lambda config, clock: Rambles(), Trace(story)).violation is None
 
 
 @pytest.mark.parametrize("factory", [Silent, SilentLater])

@@ -67,6 +67,24 @@ def test_an_audit_sees_what_a_dump_makes_up(lie: Callable[[Nodes], Nodes]) -> No
     assert ("structure", "audit") == violation.signature
 
 
+def test_a_slot_that_is_shown_twice_hides_another() -> None:
+    """Both edges of token 5 are shown with the slot of one::
+
+        1 --> 5, slot 2     shown as     1 --> 5, slot 2
+        3 --> 5, slot 4                  3 --> 5, slot 2
+
+    As many slots are shown as are stored, and each with its token.
+    """
+
+    def lie(nodes: Nodes) -> Nodes:
+        fives = [node for node in nodes if node.tokens[0] == 5]
+        return [node._replace(slots=fives[0].slots) if node in fives else node for node in nodes]
+
+    cut = Insert((1, 5)), Insert((3, 5)), MatchPrefix((1,)), MatchPrefix((3,))
+    violation = verdict_on(lie, (*cut, Audit()))
+    assert violation is not None and violation.rule == "structure"
+
+
 HONEST = {"none": (), "some": STORED, "what is locked": (*STORED, Evict(9))}
 
 
