@@ -8,6 +8,7 @@ Hypothesis's own.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -33,8 +34,12 @@ OUTCOME = "outcome"
 PATIENCE_S = 30.0
 """A process may take so much longer than its limit, by the wall and for its start."""
 
-MOST_ERRORS = 4
+MOST_ERRORS = 8
 MOST_BYTES = 4096
+NO_TIMEOUT_S = 86_400
+"""Atheris ends an input after so many seconds of the wall's; 0 means at once, on a busy machine."""
+
+_TELLING = re.compile("error|exception|exit|timeout", re.IGNORECASE)
 ENOUGH_BYTES = 8
 """With fewer left, a trace ends."""
 
@@ -67,7 +72,7 @@ def run(hunt: Hunt, decoder: str) -> Kill | None:
     with TemporaryDirectory() as folder:
         place = Path(folder) / OUTCOME
         orders = Orders(hunt.mutant.id, hunt.seed, hunt.limit_s, decoder, str(place))
-        flags = ["-len_control=0", "-timeout=0", f"-max_len={MOST_BYTES}"]
+        flags = ["-len_control=0", f"-timeout={NO_TIMEOUT_S}", f"-max_len={MOST_BYTES}"]
         flags.append(f"-seed={hunt.seed + 1}")
         ended = subprocess.run(
             [sys.executable, "-c", LAUNCH, msgspec.json.encode(orders).decode(), *flags],
@@ -78,7 +83,7 @@ def run(hunt: Hunt, decoder: str) -> Kill | None:
         )
         if not place.exists():
             said = [f"exit status {ended.returncode}", *_errors(ended.stdout + ended.stderr)]
-            raise TargetError("the fuzzer ended without a word", "; ".join(said))
+            raise TargetError(f"{hunt.mutant.id}: the fuzzer ended without a word", "; ".join(said))
         outcome = msgspec.json.decode(place.read_bytes(), type=Outcome)
     hunt.elapsed_s, hunt.operations = outcome.elapsed_s, outcome.operations
     if outcome.violation is None or outcome.trace is None:
@@ -87,9 +92,9 @@ def run(hunt: Hunt, decoder: str) -> Kill | None:
 
 
 def _errors(said: bytes) -> list[str]:
-    """Return the lines that tell of an error, of all that libFuzzer prints."""
+    """Return the lines that tell of an error, of all that libFuzzer and Python print."""
     lines = said.decode(errors="replace").splitlines()
-    telling = [each.strip() for each in lines if "error" in each.lower()]
+    telling = [each.strip() for each in lines if _TELLING.search(each)]
     return list(dict.fromkeys(telling))[:MOST_ERRORS]
 
 
