@@ -271,6 +271,12 @@ def drop_requests(trace: Trace) -> Candidates:
         trace = yield _without(trace, named)
 
 
+def join_requests(trace: Trace) -> Candidates:
+    """Drop a request, and give its tokens to another: two that fill a pool may as well be one."""
+    for kept, dropped in permutations(_few(_requests(trace)), 2):
+        trace = yield _with_joined(trace, kept, dropped)
+
+
 def share_handles(trace: Trace) -> Candidates:
     """Drop a match, and let an earlier handle stand in for the one that it named."""
     for earlier, later in combinations(_few(_handles(trace)), 2):
@@ -458,6 +464,7 @@ PASSES: dict[str, Pass] = {
         keep_related,
         drop_operations,
         drop_requests,
+        join_requests,
         drop_locks,
         share_handles,
         join_evicts,
@@ -713,6 +720,16 @@ def _substituted(trace: Trace, field: str, new: Mapping[Any, Any]) -> Trace:
 
 def _renamed(trace: Trace, new: Mapping[str, str | None]) -> Trace:
     return _substituted(_substituted(trace, "handle", new), "lent", new)
+
+
+def _with_joined(trace: Trace, kept: str, dropped: str) -> Trace:
+    """Let one request bring the tokens of two."""
+    places = {name: place for place, name in reversed(_places(trace, Operation, "request"))}
+    if kept not in places or dropped not in places:
+        return trace
+    one, other = (getattr(trace.operations[places[name]], "tokens", ()) for name in (kept, dropped))
+    gone = {place for place, name in _places(trace, Operation, "request") if name == dropped}
+    return _without(_edited(trace, places[kept], tokens=(*one, *other)), gone)
 
 
 def _with_default(trace: Trace, place: int, name: str) -> Trace:

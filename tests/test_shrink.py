@@ -339,6 +339,12 @@ def matches(trace: Trace) -> list[MatchPrefix]:
     return [operation for operation in trace.operations if isinstance(operation, MatchPrefix)]
 
 
+def prompts(trace: Trace) -> list[int]:
+    """The tokens of all requests, in order."""
+    arrivals = [each for each in trace.operations if isinstance(each, Arrive)]
+    return [token for arrival in arrivals for token in arrival.tokens]
+
+
 def keys(trace: Trace) -> list[Tokens]:
     """The keys of inserts and matches, in order."""
     keyed = (MatchPrefix, Insert)
@@ -593,6 +599,11 @@ EXAMPLES = {
         trace_of(Arrive("r1", (1,)), Admit("r1"), Arrive("r2", (2,)), Admit("r2"), Finish("r1")),
         lambda trace: "admit" in kinds(trace),
         trace_of(Arrive("r2", (2,)), Admit("r2")),
+    ),
+    "join_requests": Example(
+        trace_of(Arrive("r1", (1,)), Admit("r1"), Arrive("r2", (2, 3)), Admit("r2")),
+        lambda trace: len(prompts(trace)) == 3 and "admit" in kinds(trace),
+        trace_of(Arrive("r1", (1, 2, 3)), Admit("r1")),
     ),
     "drop_locks": Example(
         trace_of(MatchPrefix((1,), (), "h1"), IncRef("h1"), Reset(), DecRef("h1"), Evict(1)),
