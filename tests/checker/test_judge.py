@@ -197,7 +197,7 @@ def test_what_nobody_promised_may_be_anything() -> None:
 def test_a_disabled_cache_has_no_change_to_tell(factory: type[Radix]) -> None:
     locked = MatchPrefix((1,), handle="h"), IncRef("h"), DecRef("h")
     assert verdict(factory, *locked) is not None
-    disabled = check(lambda config, clock: factory(**config), Trace(locked, {"disable": True}))
+    disabled = check(lambda config, clock: factory(disable=True), Trace(locked, {"disable": True}))
     assert disabled.violation is None
 
 
