@@ -240,13 +240,10 @@ class Caller:
         yield Evict(1)
 
     def reset(self) -> Story:
-        """Forget everything, what was asked for just before too. The caller's handles are dead: one
-        that was idle cannot be locked, nor one that was locked be unlocked."""
+        """Forget everything, what was asked for just before too. The caller's handles are dead."""
         match = MatchPrefix(self.keys.old(), self.keys.namespace())
         yield match
         yield Reset()
-        yield from map(IncRef, self.idle[-1:])
-        yield from map(DecRef, self.locked[-1:])
         yield match
         self.idle.clear()
         self.locked.clear()

@@ -217,7 +217,7 @@ def test_the_conversation_in_the_document_is_as_the_schema_says() -> None:
 def test_the_server_in_the_document_is_a_correct_cache(tmp_path: Path) -> None:
     (program,) = blocks("file: server.py")
     (tmp_path / "server.py").write_text(program)
-    report = report_of(f"cmd:{sys.executable} {tmp_path / 'server.py'}", 3000)
+    report = report_of(f"cmd:{sys.executable} {tmp_path / 'server.py'}", 6000)
     assert ([], []) == (report.findings, report.missing)
 
 

@@ -116,16 +116,6 @@ def test_locks_are_balanced_by_the_callers_own_books() -> None:
             assert min(held.values(), default=0) >= 0
 
 
-def test_handles_of_before_a_reset_are_used_after_it() -> None:
-    plain = Capabilities(reset="present")
-    after = Counter[type]()
-    for seed in range(40):
-        made = generate(seed, plain, 300)
-        resets = [place for place, each in enumerate(made) if isinstance(each, Reset)]
-        after.update(type(each) for place in resets for each in made[place + 1 : place + 3])
-    assert after[IncRef] and after[DecRef]
-
-
 def test_a_key_is_outnumbered_by_one_that_is_only_inserted() -> None:
     keys = Keys(Random(1), 2, 0, ["noise"], ["exact"])
     caller = Caller(Random(1), keys, ranked=False, steps_back=False)
