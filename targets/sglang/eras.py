@@ -37,7 +37,7 @@ from inspect import signature
 from types import ModuleType, SimpleNamespace
 from typing import Any, Literal, Protocol, TypeAlias
 
-from radixcheck.capabilities import CHOICES, Capabilities
+from radixcheck.capabilities import CHOICES, Capabilities, Deltas
 from radixcheck.protocol import Handle, Match, Refused, Slots
 
 Cache: TypeAlias = Any
@@ -355,7 +355,7 @@ def _presence(is_there: bool) -> Literal["present", "absent"]:
     return "present" if is_there else "absent"
 
 
-def _deltas(tree: ModuleType, cache: Cache) -> Literal["absent", "inc-only", "present"]:
+def _deltas(tree: ModuleType, cache: Cache) -> Deltas:
     if _is_cpp(tree):
         return "absent"
     return "inc-only" if _is_unified(cache) else "present"

@@ -190,6 +190,14 @@ WRONG_ADAPTERS: dict[str, tuple[Target, tuple[str, str, str]]] = {
             "the change of the evictable size: below 0 for inc_ref, above for dec_ref",
         ),
     ),
+    "a delta that is promised and not told": (
+        altered(Radix, dec_ref=lambda self, handle: Radix.dec_ref(self, handle) and None),
+        (
+            "sizes follow inserts and locks",
+            "adapter",
+            "the change of the evictable size: below 0 for inc_ref, above for dec_ref",
+        ),
+    ),
     "a capability without its method": (
         bare(dump="present"),
         ("says what it is", "capability", 'write it, or leave dump="absent"'),

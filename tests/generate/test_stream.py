@@ -125,6 +125,15 @@ def test_a_key_is_outnumbered_by_one_that_is_only_inserted() -> None:
     assert ways == {tuple(asked), tuple(stored)}
 
 
+def test_a_key_is_refreshed_outnumbered_or_worn() -> None:
+    keys = Keys(Random(1), 1, 0, ["noise"], ["exact"])
+    caller = Caller(Random(1), keys, ranked=False, steps_back=False)
+    stories = [tuple(map(type, caller.refresh())) for _ in range(200)]
+    worn = (*[Insert, Insert, Evict] * 24, Evict)
+    assert {(Insert, Evict), (MatchPrefix, Evict), worn} <= set(stories)
+    assert any(story[0] is Evict for story in stories)
+
+
 @pytest.mark.parametrize("page_size", [1, 4, 16])
 def test_keys_aim_at_page_boundaries_and_one_token_either_side(page_size: int) -> None:
     keys = Keys(Random(1), page_size, 0, list(SHAPES), list(RELATIONS))

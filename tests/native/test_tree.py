@@ -192,6 +192,25 @@ def test_a_tree_may_have_pages_that_nobody_asked_for(built: Any) -> None:
     assert 16 == native(path).capabilities.page_size
 
 
+LOCKS = """
+int64_t radixcheck_inc(radixcheck_tree *tree, uint64_t handle, int64_t *delta) {
+    *delta = -3;
+    return 0;
+}
+int64_t radixcheck_dec(radixcheck_tree *tree, uint64_t handle, int64_t *delta) { return 0; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("deltas", "told"), [("absent", (None, None)), ("inc-only", (-3, None)), ("present", (-3, -3))]
+)
+def test_a_change_is_told_where_it_is_promised(
+    built: Any, deltas: str, told: tuple[int | None, int | None]
+) -> None:
+    tree: Any = native(str(built(PROMISES=f'"deltas={deltas}"', more=LOCKS)))
+    assert told == (tree.inc_ref(0), tree.dec_ref(0))
+
+
 # -------------------------------------------------------------------------- what goes wrong
 
 
